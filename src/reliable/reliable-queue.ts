@@ -615,8 +615,8 @@ export class ReliableQueue<T = unknown> {
    * bytes of their payloads. Where an id is there, its message stays. Neither the queue's `maxSize` nor a disabled `add` applies. Resolves
    * with what became of each, in order. With `known` the change stream has `restored` and the ids alone, for readers that have kept the messages themselves.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError some may have been restored; the same call again restores the others, and those that a consumer has handled since
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: some may have been restored; the same call again restores the others, and those that a consumer has handled since
    *
    * @example
    * ```ts
@@ -633,7 +633,7 @@ export class ReliableQueue<T = unknown> {
    * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it. One whose meta data cannot be read is `null`, and
    * reported by an `error` event.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -648,7 +648,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * Walks all messages in pages, as `listAll` does, with everything that `restoreMany` needs. `pageSize` is 1 to 1,000, default 500.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -670,7 +670,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * The clock that decides when something becomes visible, epoch milliseconds: that of Redis, unless the client uses its own.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -963,11 +963,11 @@ export class ReliableQueue<T = unknown> {
    * them, and acknowledge what they are done with; one at a time that always has the same `consumer` gets them in order. A failure after the
    * beginning is an `error` event, and is retried.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws UnsupportedOperationError the queue keeps no changes
-   * @throws ChangesLostError `from` is a position that the stream does not have any more
-   * @throws ConnectionError, WrongTypeError it could not begin
-   * @throws ShutdownError the client was shut down
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no changes
+   * @throws ChangesLostError `ERR_CHANGES_LOST`: `from` is a position that the stream does not have any more
+   * @throws ConnectionError `ERR_CONNECTION`, WrongTypeError `ERR_WRONG_TYPE`: it could not begin
+   * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @throws the reason of `signal`
    *
    * @example
@@ -991,8 +991,8 @@ export class ReliableQueue<T = unknown> {
    * Says that a group is done with some entries of the change stream. Where changes are kept for groups, what all groups are done with goes.
    * Resolves with how many the group had not acknowledged before.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError some may have been acknowledged
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: some may have been acknowledged
    *
    * @example
    * ```ts
@@ -1008,8 +1008,8 @@ export class ReliableQueue<T = unknown> {
    * still there and what follows it are read in one step: with the status `'ok'` nothing is missing between them. A page has at most about
    * 4 MiB, or one entry that is larger.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError, WrongTypeError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`, WrongTypeError `ERR_WRONG_TYPE`
    *
    * @example
    * ```ts
@@ -1029,8 +1029,8 @@ export class ReliableQueue<T = unknown> {
    * no other reader may read for it. Where changes are kept for groups, what all groups are done with goes. False, and nothing was done, when the
    * group is further, the stream does not have the entry, or the queue keeps no changes. `'0-0'` only makes the group.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError it may have been released; it can be repeated
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: it may have been released; it can be repeated
    *
    * @example
    * ```ts
@@ -1045,8 +1045,8 @@ export class ReliableQueue<T = unknown> {
    * Removes a group of readers, and what only this group kept. Where changes are kept for groups, one without readers keeps all that it has
    * not acknowledged. False when there is none of this name.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError the group may have been removed, and some of what it kept may be there
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: the group may have been removed, and some of what it kept may be there
    *
    * @example
    * ```ts
@@ -1060,7 +1060,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * How far the change stream and its groups are.
    *
-   * @throws ConnectionError, WrongTypeError
+   * @throws ConnectionError `ERR_CONNECTION`, WrongTypeError `ERR_WRONG_TYPE`
    *
    * @example
    * ```ts
@@ -1076,8 +1076,8 @@ export class ReliableQueue<T = unknown> {
    * called that it resolves with. The queue must keep its changes: see `changes` of `setConfig`. Events come up to 250 ms later then,
    * and those of changes that Redis removes before this client reads them do not come; `full` stays this client's own.
    *
-   * @throws UnsupportedOperationError the queue keeps no changes
-   * @throws ConnectionError, WrongTypeError
+   * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no changes
+   * @throws ConnectionError `ERR_CONNECTION`, WrongTypeError `ERR_WRONG_TYPE`
    *
    * @example
    * ```ts

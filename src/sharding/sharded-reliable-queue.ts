@@ -207,8 +207,8 @@ export class ShardedReliableQueue<T = unknown> {
    * Removes messages of any shards: they were handled. One answer each: false for one that was not yours any more, and is left as it is. Instead
    * of a message you can give its `receipt`, also one that another process has polled.
    *
-   * @throws InvalidArgumentError one of them was not polled from this queue; nothing was sent
-   * @throws ConnectionError of one shard, after the others have answered; its `outcome` says whether any of the messages may have been removed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue; nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered; its `outcome` says whether any of the messages may have been removed
    *
    * @example
    * ```ts
@@ -224,8 +224,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Gives messages of any shards back: they were not handled. One answer each: false for one that was not yours any more.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError as for `acknowledge`
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: as for `acknowledge`
    *
    * @example
    * ```ts
@@ -244,8 +244,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Extends the visibility of messages of any shards: to `visibilityTimeout` milliseconds from now (at least 1; default: what their shard says).
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError the messages may have been extended
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: the messages may have been extended
    *
    * @example
    * ```ts
@@ -261,8 +261,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Says how far a message of any shard is; as `message.progress`.
    *
-   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError nothing was sent
-   * @throws ConnectionError the progress may have been kept
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
    *
    * @example
    * ```ts
@@ -307,8 +307,8 @@ export class ShardedReliableQueue<T = unknown> {
    * Moves up to `count` (1 to 1,000; default 100) dead letters back into their shards, where they begin anew. Resolves with how many. It begins
    * at a random shard.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError none of the shards that can be reached has any; some of the others may have been moved
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: none of the shards that can be reached has any; some of the others may have been moved
    *
    * @example
    * ```ts
@@ -336,7 +336,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * The shards in which the message of an id can be. It is added to the first one; the others are those of other numbers of shards.
    *
-   * @throws InvalidArgumentError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`
    *
    * @example
    * ```ts
@@ -354,8 +354,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Removes a message that no consumer has. False when there is none of this id, or a consumer has it.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError its `outcome` says whether the message may have been removed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been removed
    *
    * @example
    * ```ts
@@ -371,8 +371,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Removes messages, also those that a consumer has: its acknowledgement will be too late. Resolves with how many.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError some may have been removed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: some may have been removed
    *
    * @example
    * ```ts
@@ -394,8 +394,8 @@ export class ShardedReliableQueue<T = unknown> {
    * Gives a message that no consumer has a new time, after a delay from now or at a `Date` (one that has passed is now), and perhaps a new
    * priority; with `undefined` a priority alone. False when there is none of this id, or a consumer has it.
    *
-   * @throws InvalidArgumentError nothing was changed
-   * @throws ConnectionError its `outcome` says whether the message may have been changed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been changed
    *
    * @example
    * ```ts
@@ -410,8 +410,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Gives a message that no consumer has another payload. False when there is none of this id, or a consumer has it.
    *
-   * @throws InvalidArgumentError, EncodeError, PayloadTooLargeError: nothing was changed
-   * @throws ConnectionError the message may have been changed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: the message may have been changed
    *
    * @example
    * ```ts
@@ -427,7 +427,7 @@ export class ShardedReliableQueue<T = unknown> {
    * Removes all messages of all shards, also those that consumers have, and what is known of duplicates. Dead letters, schedules and the
    * configuration stay. Resolves with whether this call removed something.
    *
-   * @throws ConnectionError the messages may have been removed
+   * @throws ConnectionError `ERR_CONNECTION`: the messages may have been removed
    *
    * @example
    * ```ts
@@ -442,8 +442,9 @@ export class ShardedReliableQueue<T = unknown> {
    * Waits until a message is completed, whichever process handles it; as `ReliableQueue.waitUntilFinished`.
    *
    * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was over first
-   * @throws UnsupportedOperationError the queue keeps no completed messages
-   * @throws InvalidArgumentError, DecodeError, ConnectionError, ShutdownError, the reason of `signal`
+   * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no completed messages
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, DecodeError `ERR_DECODE`, ConnectionError `ERR_CONNECTION`, ShutdownError `ERR_SHUTDOWN`
+   * @throws the reason of `signal`
    *
    * @example
    * ```ts
@@ -460,7 +461,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * What is kept of a completed message; `null` where nothing is. `R` is not checked.
    *
-   * @throws InvalidArgumentError, DecodeError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, DecodeError `ERR_DECODE`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -490,8 +491,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * The message of an id, or `null`; it stays in its shard.
    *
-   * @throws DecodeError it cannot be read
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws DecodeError `ERR_DECODE`: it cannot be read
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -508,8 +509,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * The messages of some ids in their order, `null` for those that are not there.
    *
-   * @throws DecodeError one of them cannot be read
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws DecodeError `ERR_DECODE`: one of them cannot be read
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -526,7 +527,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Whether a message of this id is there, in flight or not.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -541,7 +542,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * How many of some ids are there.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -557,7 +558,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Walks the messages shard by shard without taking them; within a shard as `ReliableQueue.listAll` does.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -573,8 +574,8 @@ export class ShardedReliableQueue<T = unknown> {
    * Puts messages back as they were, each into the shard of its id; otherwise as `ReliableQueue.restoreMany`. What a schedule has made belongs
    * into the schedule's shard: restore it by `shards`, as you have read it.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError of one shard, after the others have answered: the same call again restores what is not there
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered: the same call again restores what is not there
    *
    * @example
    * ```ts
@@ -590,8 +591,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it.
    *
-   * @throws DecodeError the meta data of one of them cannot be read
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws DecodeError `ERR_DECODE`: the meta data of one of them cannot be read
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -608,7 +609,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Walks all messages in pages, shard by shard, with everything that `restoreMany` needs. `pageSize` is 1 to 1,000, default 500.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -623,7 +624,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * The clock of the first shard, epoch milliseconds. Each shard goes by that of its own master, unless the client uses its own.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -638,7 +639,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * How many messages there are in all shards, by what becomes of them next. No view of one moment.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -653,7 +654,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * How many messages there are in all shards, those in flight too.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -667,7 +668,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * How many messages there are in each shard, in the order of `names`.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -683,7 +684,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Whether there is no message in any shard, in flight or not.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -697,7 +698,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * How many messages of all shards are not visible yet.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -711,7 +712,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * How many messages of all shards consumers have.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -725,8 +726,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Sets what holds for each shard in all processes: `maxSize`, the limits, and `maxLength` of changes, are of one shard. What is not given stays, `null` goes back to the default.
    *
-   * @throws InvalidArgumentError nothing was changed
-   * @throws ConnectionError some shards may have been changed; call it again
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: some shards may have been changed; call it again
    *
    * @example
    * ```ts
@@ -756,7 +757,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * What is set for the first shard; all have the same, unless `setConfig` failed or the number of shards was raised since.
    *
-   * @throws ConnectionError
+   * @throws ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -801,8 +802,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * From now on no consumer gets a message of this group, in all shards and processes; as `ReliableQueue.pauseGroup`.
    *
-   * @throws InvalidArgumentError nothing was changed
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -832,7 +833,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * The groups that are paused in any shard.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -847,8 +848,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * How many messages of a group there are in all shards. No view of one moment; the limits are those of each shard.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -887,7 +888,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Ends a schedule; its message is removed unless its tick has come. False when there is none of this name.
    *
-   * @throws InvalidArgumentError, ConnectionError
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
    * @example
    * ```ts
@@ -902,7 +903,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * The schedules of all shards, by their names; one that cannot be read is left out and reported by an `error` event.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -941,8 +942,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Says that a group is done with some entries of the shards' change streams. Resolves with how many the group had not acknowledged before.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError of one shard, after the others have answered; some may have been acknowledged
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered; some may have been acknowledged
    *
    * @example
    * ```ts
@@ -957,8 +958,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Removes a group of readers from all shards. False when there is none of this name in any.
    *
-   * @throws InvalidArgumentError nothing was sent
-   * @throws ConnectionError of one shard, after the others have answered; call it again
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered; call it again
    *
    * @example
    * ```ts
@@ -973,7 +974,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * How far the change stream of each shard and its groups are, in the order of `shards`.
    *
-   * @throws ConnectionError of one shard, after the others have answered
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
    * @example
    * ```ts
@@ -989,8 +990,8 @@ export class ShardedReliableQueue<T = unknown> {
    * From now on the events of all shards are about what all processes do, until the function is called that it resolves with. As
    * `ReliableQueue.allEvents`.
    *
-   * @throws UnsupportedOperationError a shard keeps no changes
-   * @throws ConnectionError, WrongTypeError
+   * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: a shard keeps no changes
+   * @throws ConnectionError `ERR_CONNECTION`, WrongTypeError `ERR_WRONG_TYPE`
    *
    * @example
    * ```ts
@@ -1008,7 +1009,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Listens to what happens to the shards through this client, or, while `allEvents` is on, through any; `queue` of an event is the shard's name.
    *
-   * @throws TypeError the listener is no function
+   * @throws TypeError: the listener is no function
    *
    * @example
    * ```ts
@@ -1024,7 +1025,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * As `on`, for the next event of any shard only.
    *
-   * @throws TypeError the listener is no function
+   * @throws TypeError: the listener is no function
    *
    * @example
    * ```ts
@@ -1040,7 +1041,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Ends what `on` or `once` began; without effect for a listener that is not there.
    *
-   * @throws TypeError the listener is no function
+   * @throws TypeError: the listener is no function
    *
    * @example
    * ```ts

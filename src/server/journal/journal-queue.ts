@@ -68,7 +68,7 @@ export class JournalQueue<T> {
     return result
   }
 
-  /** Adds many messages; for each what became of it, or why it was not accepted, in order. @throws JournalError, InvalidArgumentError: none was accepted */
+  /** Adds many messages; for each what became of it, or why it was not accepted, in order. @throws JournalError, InvalidArgumentError `ERR_INVALID_ARGUMENT`: none was accepted */
   async addMany(items: Iterable<AcceptItem<T>>): Promise<(Accepted | RedelayedError)[]> {
     const list = [...items]
     for (const [at, item] of list.entries()) {

@@ -269,8 +269,8 @@ export class Journal extends EventEmitter<JournalEvents> {
 /**
  * Opens a journal: connects to its database and makes its tables.
  *
- * @throws InvalidArgumentError an option is not what it should be
- * @throws JournalError its `code` says what is wrong with the database; nothing is left open
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is not what it should be
+ * @throws JournalError: its `code` says what is wrong with the database; nothing is left open
  *
  * @example
  * ```ts

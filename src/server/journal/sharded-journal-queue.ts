@@ -97,7 +97,7 @@ export class ShardedJournalQueue<T> {
     return flows.flat().sort((a, b) => a.at - b.at)
   }
 
-  /** As `JournalQueue.drain`, of all shards. @throws JournalError, ConnectionError */
+  /** As `JournalQueue.drain`, of all shards. @throws JournalError, ConnectionError `ERR_CONNECTION` */
   async drain(): Promise<number> {
     const counts = await Promise.all(this.shards.map((shard) => shard.drain()))
     return counts.reduce((sum, count) => sum + count, 0)
@@ -115,7 +115,7 @@ export class ShardedJournalQueue<T> {
     return dropped.reduce((sum, count) => sum + count, 0)
   }
 
-  /** As `JournalQueue.restore`, shard by shard. @throws JournalError, ConnectionError */
+  /** As `JournalQueue.restore`, shard by shard. @throws JournalError, ConnectionError `ERR_CONNECTION` */
   async restore({ ids, onProgress, ...options }: RestoreOptions = {}): Promise<RestoreResult> {
     let total = NOTHING_RESTORED
     const onPage: RestoreOptions['onProgress'] = (own) => onProgress?.(sumOf(total, own))
@@ -128,7 +128,7 @@ export class ShardedJournalQueue<T> {
     return total
   }
 
-  /** As `JournalQueue.verify`, shard by shard. @throws JournalError, ConnectionError */
+  /** As `JournalQueue.verify`, shard by shard. @throws JournalError, ConnectionError `ERR_CONNECTION` */
   async *verify(): AsyncGenerator<Difference, void> {
     for (const shard of this.shards) yield* shard.verify()
   }
