@@ -250,7 +250,7 @@ export class RedelayedClient {
   }
 
   /**
-   * One delayed queue made of several, whose keys lie in different slots, so that all masters of a cluster have a part of it. It
+   * One delayed queue made of several, whose keys are in different slots, so that all masters of a cluster have a part of it. It
    * is offered to and taken from as a whole; see docs/sharded-queue.md.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty, or an option is unknown or wrong
@@ -296,7 +296,7 @@ export class RedelayedClient {
   }
 
   /**
-   * One reliable queue made of several, whose keys lie in different slots, so that all masters of a cluster have a part of it. A message is in
+   * One reliable queue made of several, whose keys are in different slots, so that all masters of a cluster have a part of it. A message is in
    * the shard of its id; see docs/sharded-reliable-queue.md.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty or has `{` or `}`, or an option is unknown or wrong

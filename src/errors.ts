@@ -156,7 +156,7 @@ export class ReadOnlyError extends RedelayedError {
   }
 }
 
-/** In a cluster, the keys of this queue lie in different slots (`CROSSSLOT`). */
+/** In a cluster, the keys of this queue are in different slots (`CROSSSLOT`). */
 export class CrossSlotError extends RedelayedError {
   constructor(
     details: ErrorDetails = {},

@@ -107,7 +107,7 @@ export const MEANINGS = {
     repair: 'Find out who wrote them.',
   },
   'cross-slot': {
-    means: 'The name has a { without a {tag}, so that its keys lie in different slots, which no cluster allows.',
+    means: 'The name has a { without a {tag}, so that its keys are in different slots, which no cluster allows.',
     repair: 'Choose another name: without braces, or with one part in braces.',
   },
   eviction: {

@@ -30,7 +30,7 @@ interface Placed extends PendingOffer {
 }
 
 /**
- * One delayed queue made of several ordinary ones, its shards, whose keys lie in different slots of a cluster. It is offered to
+ * One delayed queue made of several ordinary ones, its shards, whose keys are in different slots of a cluster. It is offered to
  * and taken from as a whole. As long as the object lives, this client takes part in delivering it.
  */
 export class ShardedDelayedQueue<T = unknown> {

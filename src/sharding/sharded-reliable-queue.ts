@@ -49,7 +49,7 @@ interface Params<T> {
 }
 
 /**
- * One reliable queue made of several ordinary ones, its shards, whose keys lie in different slots of a cluster. A message is in the shard of its
+ * One reliable queue made of several ordinary ones, its shards, whose keys are in different slots of a cluster. A message is in the shard of its
  * id. Priorities and `maxSize` hold within a shard; see docs/sharded-reliable-queue.md.
  */
 export class ShardedReliableQueue<T = unknown> {

@@ -14,7 +14,7 @@ export interface TestKitOptions extends Omit<
   ClientOptions,
   'clock' | 'redis' | 'cluster' | 'sentinels' | 'name' | 'nameMapper'
 > {
-  /** A real Redis, not one of production: the kit's keys lie in it. Default: `REDIS_URL`, else `redis://127.0.0.1:6379`. */
+  /** A real Redis, not one of production: the kit's keys are in it. Default: `REDIS_URL`, else `redis://127.0.0.1:6379`. */
   readonly url?: string | undefined
   /** Where the virtual clock begins. Default: now. */
   readonly startAt?: Date | undefined
