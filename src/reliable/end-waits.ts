@@ -37,7 +37,7 @@ interface Waiter {
 const TOGETHER = 100
 /** For so long a call whose time is over before Redis has answered at all waits for that answer. */
 const FIRST_ANSWER_MS = 1_000
-/** A message about more than any script of this package publishes is of another writer; who waits looks again with the sweep. */
+/** A message about more than any script of this package publishes is of another writer: it is not read, and the calls that wait ask Redis again with the next sweep. */
 const MOST_TEXT = 4 * 1024 * 1024
 
 /**

@@ -122,7 +122,7 @@ export class MessageBatch<T = unknown> {
 
   /**
    * Waits until the batch is finished, whichever processes handle its messages; resolves with its counts. One that is finished already resolves
-   * at once. Publishing wakes the call, and every sweep it looks again.
+   * at once. The call asks Redis again when the end of the batch is published, and with every sweep.
    *
    * @throws NotCompletedError `ERR_NOT_COMPLETED`: `reason` is `'gone'` where there is no such batch, and `'timeout'` where the time was over first
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent

@@ -242,8 +242,8 @@ export class ReliableQueue<T = unknown> {
 
   /**
    * Waits until a message is completed, whichever process handles it; resolves with what its consumer gave as the result, `undefined` for none. The queue
-   * has to keep completed messages (`keepCompleted` of `setConfig`). A message that is completed already resolves at once. Publishing wakes the
-   * call, and every sweep it looks again, so that it never waits for ever for what has ended. `R` is not checked.
+   * has to keep completed messages (`keepCompleted` of `setConfig`). A message that is completed already resolves at once. The call
+   * asks Redis again when the end of the message is published, and with every sweep, so that it never waits for ever for what has ended. `R` is not checked.
    *
    * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was over first
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no completed messages
