@@ -125,7 +125,7 @@ describe('connections', () => {
     })
 
     for (const layout of ORDERS) {
-      it(`order '${layout}': a user who may not publish: an error, and nothing is added`, async () => {
+      it(`layout '${layout}': a user who may not publish: an error, and nothing is added`, async () => {
         const plain = rawTo(server.port, { password: odd })
         await plain.call('ACL', 'SETUSER', 'mute', 'on', '>mute', '~*', '&*', '+@all', '-publish')
         const options = { host: '127.0.0.1', port: server.port, username: 'mute', password: 'mute' }

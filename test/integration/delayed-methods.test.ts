@@ -40,7 +40,7 @@ const layouts = [
 ] as const
 
 for (const { layout, entryFormat } of layouts) {
-  describe(`DelayedQueue with order '${layout}' and entries ${entryFormat}`, () => {
+  describe(`DelayedQueue with layout '${layout}' and entries ${entryFormat}`, () => {
     let name: string
     let client: RedelayedClient
     let queue: BlockingQueue<string>
@@ -307,7 +307,7 @@ describe("entryFormat 'dLc0'", () => {
     expect([await delayed.poll(), await delayed.poll(), await delayed.poll()]).to.deep.equal(['a', 'b', null])
   })
 
-  it('is refused with order none, and nothing but the two formats is taken', async () => {
+  it("is refused with layout 'compact', and nothing but the two formats is taken", async () => {
     await expectError([InvalidArgumentError, { code: 'ERR_INVALID_ARGUMENT', queue: name, says: ['dLc0'] }], () =>
       client.getDelayedQueue(queue, { layout: 'compact' }),
     )

@@ -72,7 +72,7 @@ describe('npm run demo', function () {
   afterEach(cleanUp)
 
   for (const layout of ['redisson', 'compact']) {
-    it(`closes exactly the unpaid orders, and leaves nothing behind (order: ${layout})`, async () => {
+    it(`closes exactly the unpaid orders, and leaves nothing behind (layout: ${layout})`, async () => {
       const events = generateOrders({ seed: 7, orders: 80, minutes: 5 })
       const totals = totalsOf(expectationOf(events).fates.values())
       for (const count of Object.values(totals)) expect(count).to.be.greaterThan(0)

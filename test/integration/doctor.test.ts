@@ -146,7 +146,7 @@ describe('redelayed doctor', function () {
       expect(findings.find(({ code }) => code === 'overdue')?.found).to.include('no process holds this delayed queue')
     })
 
-    it('order-missing: pushed by --fix, those of order none and all others left alone', async () => {
+    it("order-missing: pushed by --fix, those of layout 'compact' and all others left alone", async () => {
       const name = uniqueName('doctor')
       await subscribe(name)
       const { timeouts, order } = rawKeys(name)

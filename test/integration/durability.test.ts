@@ -51,7 +51,7 @@ describe('durability', function () {
 
   describe('by replicas', () => {
     for (const layout of ORDERS) {
-      it(`order '${layout}': resolves when they have it`, async () => {
+      it(`layout '${layout}': resolves when they have it`, async () => {
         const { delayed, keys } = makeOurs(layout)
         const ticket = await delayed.offer('a', LATER, replicas(1))
         expect(await rawTo(replica.port).zcard(keys.timeouts)).to.equal(1)

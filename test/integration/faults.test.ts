@@ -135,7 +135,7 @@ describe('faults', function () {
     })
 
     for (const layout of ['redisson', 'compact'] as const) {
-      it(`order '${layout}': an offer into a half-open connection is repeated on the next, and added once`, async () => {
+      it(`layout '${layout}': an offer into a half-open connection is repeated on the next, and added once`, async () => {
         await startBehindProxy()
         const pair = through(layout, { commandTimeout: 200 })
         await pair.delayed.offer('connected', LATER)
@@ -148,7 +148,7 @@ describe('faults', function () {
         expect(await pair.delayed.readAll()).to.deep.equal(['connected'])
       })
 
-      it(`order '${layout}': an offer whose reply was lost is repeated, and added once`, async () => {
+      it(`layout '${layout}': an offer whose reply was lost is repeated, and added once`, async () => {
         await startBehindProxy()
         const pair = through(layout)
         await pair.delayed.offer('connected', LATER)

@@ -36,7 +36,7 @@ describe('inspecting a delayed queue', () => {
   afterEach(cleanUp)
 
   for (const layout of ORDERS) {
-    it(`stats() counts what is there (order: ${layout})`, async () => {
+    it(`stats() counts what is there (layout: ${layout})`, async () => {
       const { delayed, queue, keys, name } = makeIdle(layout)
       const before = Math.floor(await redisNow())
       expect(await delayed.stats()).to.deep.include({ pending: 0, overdue: 0, oldestOverdueMs: 0, nextDue: null })
@@ -56,7 +56,7 @@ describe('inspecting a delayed queue', () => {
       expect(await rawState(name)).to.deep.equal(state)
     })
 
-    it(`schedule() gives the next messages with due times and tickets that work (order: ${layout})`, async () => {
+    it(`schedule() gives the next messages with due times and tickets that work (layout: ${layout})`, async () => {
       const { delayed, name } = makeIdle(layout)
       const third = await delayed.offer('third', 90_000)
       const first = await delayed.offer('first', 30_000)

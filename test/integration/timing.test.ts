@@ -28,7 +28,7 @@ describe('on time by the Redis clock', () => {
   afterEach(cleanUp)
 
   for (const layout of ORDERS) {
-    it(`order '${layout}': ${MESSAGES} random delays, none early, none twice, none late`, async () => {
+    it(`layout '${layout}': ${MESSAGES} random delays, none early, none twice, none late`, async () => {
       const name = uniqueName()
       const arrivals = await watchArrivals(name)
       const producer = makePair(layout, { queueName: name })
@@ -51,7 +51,7 @@ describe('on time by the Redis clock', () => {
       expect(lateness[Math.floor(MESSAGES * 0.99)], 'p99').to.be.below(P99_MS)
     })
 
-    it(`order '${layout}': a message that comes before an armed timer is not held up by it`, async () => {
+    it(`layout '${layout}': a message that comes before an armed timer is not held up by it`, async () => {
       const { delayed, queue } = makePair(layout)
       await delayed.offer('late', 60_000)
       for (const value of ['a', 'b', 'c']) {

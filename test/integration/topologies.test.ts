@@ -160,7 +160,7 @@ describe('Cluster', function () {
   }
 
   for (const layout of ORDERS) {
-    it(`order '${layout}': twelve queues over all nodes: offer, transfer, take, tickets`, async () => {
+    it(`layout '${layout}': twelve queues over all nodes: offer, transfer, take, tickets`, async () => {
       const client = makeClient({ ...options(), blockingConnections: 2 })
       const names = (await Promise.all(numbers(3).map((node) => namesOn(Number(node), 4)))).flat()
       const takes = names.map((name) => client.getBlockingQueue<string>(name, string).take())

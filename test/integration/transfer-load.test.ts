@@ -148,7 +148,7 @@ describe('transfer on a server of its own', function () {
   })
 
   for (const layout of ORDERS) {
-    it(`order '${layout}': 20,000 overdue in mixed order are drained in due order, by short scripts`, async () => {
+    it(`layout '${layout}': 20,000 overdue in mixed order are drained in due order, by short scripts`, async () => {
       const name = uniqueName()
       const { timeouts, order: list } = rawKeys(name)
       const due = Math.floor(await redisNow(plain)) - 100_000

@@ -52,7 +52,7 @@ describe('transfer', () => {
   afterEach(cleanUp)
 
   for (const layout of ORDERS) {
-    it(`order '${layout}': what one client offers reaches the other's consumer once`, async () => {
+    it(`layout '${layout}': what one client offers reaches the other's consumer once`, async () => {
       const producer = makePair(layout, NO_SWEEP)
       const consumer = makePair(layout, { ...NO_SWEEP, queueName: producer.name })
       await Promise.all([producer, consumer].map(({ client }) => once(client, 'subscribed')))
@@ -67,7 +67,7 @@ describe('transfer', () => {
       expect(moved[0]?.maxLatenessMs).to.be.within(0, LATE_MS)
     })
 
-    it(`order '${layout}': an entry that Java added and announced is delivered on time`, async () => {
+    it(`layout '${layout}': an entry that Java added and announced is delivered on time`, async () => {
       const { queue, name, keys } = await settledPair(layout, NO_SWEEP)
       const due = await inMillis(100)
       await javaOffer(name, 'from Java', due)
@@ -76,7 +76,7 @@ describe('transfer', () => {
       expect(await raw().exists(keys.order, keys.timeouts)).to.equal(0)
     })
 
-    it(`order '${layout}': what was pending before the client came is delivered`, async () => {
+    it(`layout '${layout}': what was pending before the client came is delivered`, async () => {
       const name = uniqueName()
       const due = await inMillis(100)
       await javaOffer(name, 'overdue', due - 200_000, { publish: false })
@@ -141,7 +141,7 @@ describe('transfer', () => {
   }
 
   for (const layout of ORDERS) {
-    it(`order '${layout}': a destination of another type: an error, a back-off, nothing lost`, async () => {
+    it(`layout '${layout}': a destination of another type: an error, a back-off, nothing lost`, async () => {
       const { delayed, queue, client, name, keys } = makePair(layout)
       const errors: [at: number, error: RedelayedError][] = []
       delayed.on('error', (error) => errors.push([performance.now(), error]))
@@ -182,7 +182,7 @@ describe('transfer', () => {
   })
 
   for (const layout of ORDERS) {
-    it(`order '${layout}': poison entries are set aside, the good ones between them delivered once`, async () => {
+    it(`layout '${layout}': poison entries are set aside, the good ones between them delivered once`, async () => {
       const { queue, delayed, keys, name } = await settledPair(layout)
       const events: QuarantinedEvent[] = []
       delayed.on('quarantined', (event) => events.push(event))

@@ -11,7 +11,7 @@ describe('unguessable tickets', () => {
     { layout: 'redisson', characters: 35, randomBytes: 11 },
   ] as const
   for (const { layout, characters, randomBytes } of layouts) {
-    it(`order ${layout}: ${randomBytes} random bytes; they keep the order of a millisecond, cancel and reschedule`, async () => {
+    it(`layout ${layout}: ${randomBytes} random bytes; they keep the order of a millisecond, cancel and reschedule`, async () => {
       const name = uniqueName()
       const client = makeClient()
       const queue = client.getBlockingQueue<string>(name, { codec: codecs.string() })
@@ -38,7 +38,7 @@ describe('unguessable tickets', () => {
       await delayed.clear()
     })
 
-    it(`order ${layout}: of a sharded queue`, async () => {
+    it(`layout ${layout}: of a sharded queue`, async () => {
       const sharded = makeClient().getShardedDelayedQueue(uniqueName(), {
         shards: 2,
         layout: layout,
