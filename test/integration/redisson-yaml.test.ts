@@ -102,7 +102,9 @@ clusterServersConfig:
   nodeAddresses: ["redis://127.0.0.1:${proxies[0]!.port}"]
   natMapper: !<org.redisson.config.HostPortNatMapper> { hostsPortMap: { ${map.join(', ')} } }
 `)
-    for (let queues = 0; queues < 12; queues++) await roundTrip(client)
+    // the slot of a queue is drawn: 12 of them miss one of three masters in one run of 43
+    for (let queues = 0; queues < 200 && proxies.some(({ accepted }) => accepted === 0); queues++)
+      await roundTrip(client)
     for (const proxy of proxies) expect(proxy.accepted).to.be.greaterThan(0)
   }).timeout(30_000)
 }).timeout(20_000)
