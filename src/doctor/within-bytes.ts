@@ -36,23 +36,17 @@ export async function firstWithin<T>(
   return found
 }
 
-/** How many of the first `limit` elements of each list of a delayed queue are read; one at least, as callers ask for no fewer. */
-export async function countsWithin(
+/** How many of the first `limit` elements of one list of a delayed queue are read; one at least, as callers ask for no fewer. */
+export async function countWithin(
   sender: Sender,
   queue: string,
+  list: 'timeouts' | 'destination' | 'quarantine',
   limit: number,
-): Promise<{ readonly scheduled: number; readonly delivered: number; readonly setAside: number }> {
-  const { timeouts, destination, quarantine } = queueKeys(queue)
-  const count = async (command: 'LRANGE' | 'ZRANGE', key: string): Promise<number> => {
-    const read = async (from: number, most: number): Promise<Buffer[]> => {
-      const args = [key, String(from), String(from + most - 1)]
-      return asArray(await sender.call(command, args, { idempotent: true })).map(asBytes)
-    }
-    return Math.max(1, (await firstWithin(read, ({ length }) => length, limit)).length)
+): Promise<number> {
+  const [command, key] = [list === 'timeouts' ? 'ZRANGE' : 'LRANGE', queueKeys(queue)[list]]
+  const read = async (from: number, most: number): Promise<Buffer[]> => {
+    const args = [key, String(from), String(from + most - 1)]
+    return asArray(await sender.call(command, args, { idempotent: true })).map(asBytes)
   }
-  return {
-    scheduled: await count('ZRANGE', timeouts),
-    delivered: await count('LRANGE', destination),
-    setAside: await count('LRANGE', quarantine),
-  }
+  return Math.max(1, (await firstWithin(read, ({ length }) => length, limit)).length)
 }

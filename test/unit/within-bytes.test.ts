@@ -1,7 +1,9 @@
 import { expect } from 'chai'
+import { queueKeys } from '../../src/keys.js'
+import type { Sender } from '../../src/store/sender.js'
 import type { Access } from '../../src/doctor/access.js'
 import { findFamilies, MOST_QUEUES } from '../../src/doctor/families.js'
-import { firstWithin, MOST_BYTES } from '../../src/doctor/within-bytes.js'
+import { countWithin, firstWithin, MOST_BYTES } from '../../src/doctor/within-bytes.js'
 
 describe('what is read of a list that can have elements of any size', () => {
   async function read(sizes: readonly number[], limit: number): Promise<{ found: number; pages: number[] }> {
@@ -41,5 +43,18 @@ describe('what is read of a list that can have elements of any size', () => {
     const { delayed, reliable, left } = await findFamilies({ masters: [server] } as unknown as Access, [])
     expect([delayed.length, reliable.length, left]).to.deep.equal([MOST_QUEUES, MOST_QUEUES, 10])
     expect(delayed[0]?.queue).to.equal('d000000')
+  })
+})
+
+describe('how many elements of a list are read', () => {
+  it('is asked of that list alone, and of no more than are shown', async () => {
+    const asked: (readonly unknown[])[] = []
+    const call = (command: string, args: readonly unknown[]): Promise<Buffer[]> => {
+      asked.push([command, ...args])
+      return Promise.resolve([Buffer.from('a'), Buffer.from('b'), Buffer.from('c')])
+    }
+    const sender = { call } as unknown as Sender
+    expect(await countWithin(sender, 'q', 'quarantine', 3)).to.equal(3)
+    expect(asked).to.deep.equal([['LRANGE', queueKeys('q').quarantine, '0', '2']])
   })
 })

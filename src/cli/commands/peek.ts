@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { DelayedQueue, DelayedQueueStats } from '../../index.js'
 import type { Access } from '../../doctor/access.js'
 import { findFamilies } from '../../doctor/families.js'
-import { countsWithin } from '../../doctor/within-bytes.js'
+import { countWithin } from '../../doctor/within-bytes.js'
 import { UsageError } from '../failure.js'
 import { codecOf, parseCodec, parseLimit, textOption, type RawOptions } from '../input.js'
 import {
@@ -55,13 +55,12 @@ async function peekDelayed({ sender }: Access, parts: readonly Part[], limit: nu
   // one after the other, as each can have megabytes
   for (const { of, shard } of parts) {
     const stats = await of.stats()
-    const counts = await countsWithin(sender, of.name, limit)
-    const scheduled = await of.schedule({ limit: counts.scheduled })
-    const ready = await firstDelivered(of, counts.delivered)
+    const scheduled = await of.schedule({ limit: await countWithin(sender, of.name, 'timeouts', limit) })
+    const ready = await firstDelivered(of, await countWithin(sender, of.name, 'destination', limit))
     all.push({ stats, ready, scheduled: scheduled.map((message) => ({ ...message, shard })) })
     const left = Math.min(limit, MOST_SET_ASIDE) - quarantined.length
     if (left === 0 || stats.quarantined === 0) continue
-    const entries = await of.readQuarantine(Math.min(left, counts.setAside))
+    const entries = await of.readQuarantine(await countWithin(sender, of.name, 'quarantine', left))
     quarantined.push(...entries.map((entry) => ({ ...entry, shard })))
   }
   return {

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type AddItem } from 'redelayed'
 
 /** What the journal accepts: the options of `add` that can be stored. Durations are milliseconds. */
-export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate'> {
+export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate' | 'group'> {
   readonly delay?: number | undefined
   readonly timeToLive?: number | undefined
   /**

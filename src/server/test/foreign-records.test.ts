@@ -33,8 +33,8 @@ describe('foreign data in the keys of the service', function () {
     redis = new Redis(server.url)
   })
   after(async () => {
-    redis.disconnect()
-    await server.stop()
+    redis?.disconnect()
+    await server?.stop()
   })
   afterEach(async () => {
     const keys = await redis.keys('*')

@@ -557,6 +557,10 @@ describe('the journal, when others act between its steps', function () {
         { headers: { a: 1 } },
         { headers: { a: 'x'.repeat(70_000) } },
         { colour: 'red' },
+        { group: 'a' },
+        { batch: 'a' },
+        { existing: 'replace' },
+        { deduplicate: { by: 'id', forMs: 1_000 } },
       ]
       for (const options of bad) {
         const error = await mails.add('x', { id: 'a', ...options }).catch((thrown: unknown) => thrown)
