@@ -86,7 +86,7 @@ export type { ChangesOptions, ReadChangesOptions } from './reliable/change-strea
 export type { CompletedMessage, WaitOptions } from './reliable/completed.js'
 export type { RateLimitConfig, ReliableQueueConfig, StoredQueueConfig, StoredRateLimit } from './reliable/config.js'
 export type { ListMessages, MessageInfo, MessageState, ReliableQueueCounts } from './reliable/contents.js'
-export type { GroupCounts } from './reliable/groups.js'
+export type { GroupCounts, QueueTotals } from './reliable/groups.js'
 export type { FailedAttempt } from './reliable/failures.js'
 export type { AcknowledgeOptions, NegativeOptions, ReliableMessage } from './reliable/message.js'
 export type { BatchCounts, CloseBatchOptions, LastBatchMessage, MessageBatch } from './reliable/message-batch.js'

@@ -1,8 +1,16 @@
 import type { Codec } from '../index.js'
 import type { Access } from '../doctor/access.js'
 import type { Family } from '../doctor/families.js'
-import { measureReliable, sumOfReliable, type ReliableFigures } from '../doctor/measure-reliable.js'
+import {
+  measureLimits,
+  measureReliable,
+  sumOfLimits,
+  sumOfReliable,
+  type LimitFigures,
+  type ReliableFigures,
+} from '../doctor/measure-reliable.js'
 import { byNumber, firstDeadLetters, nextMessages, type QueuedMessage } from '../doctor/next-messages.js'
+import { inLargestUnit } from '../duration.js'
 import { printable } from '../text.js'
 import { isoTime, moment, preview, table } from './output.js'
 import { heading } from './peeked-delayed.js'
@@ -21,6 +29,8 @@ interface ShownMessage extends Omit<QueuedMessage, 'payload' | 'problem'> {
 /** What is next in a reliable queue, in all of its shards together. */
 interface PeekedReliable {
   readonly figures: Omit<ReliableFigures, 'changes'>
+  /** `null` where they cannot be read. */
+  readonly limits: LimitFigures | null
   readonly isSharded: boolean
   readonly visible: readonly ShownMessage[]
   readonly delayed: readonly ShownMessage[]
@@ -40,6 +50,7 @@ export async function peekReliable(
   const all = await Promise.all(
     names.map(async (queue) => ({
       figures: await measureReliable(sender, queue),
+      limits: await measureLimits(sender, queue),
       messages: (await nextMessages(sender, queue, limit)).map((message) => shown(queue, message, codec)),
       dead: (await firstDeadLetters(sender, queue, limit)).map((message) => shown(queue, message, codec)),
     })),
@@ -62,19 +73,51 @@ export async function peekReliable(
   const undecodable = Object.values(parts)
     .flat()
     .flatMap(({ payload }) => (payload instanceof Undecodable ? [payload] : []))
-  return { figures: sumOfReliable(all.map(({ figures }) => figures)), isSharded, ...parts, undecodable }
+  const figures = sumOfReliable(all.map((one) => one.figures))
+  return { figures, limits: sumOfLimits(all.map((one) => one.limits)), isSharded, ...parts, undecodable }
 }
 
-export function reliablePeekDocument({ figures, visible, delayed, inFlight, deadLetters }: PeekedReliable): object {
+export function reliablePeekDocument({
+  figures,
+  limits,
+  visible,
+  delayed,
+  inFlight,
+  deadLetters,
+}: PeekedReliable): object {
   return {
     ...figures,
+    ...(limits ?? { limits: null, heldBack: null, batches: null }),
     nextAtTime: isoTime(figures.nextAt),
     messages: [...visible, ...delayed, ...inFlight].map(document),
     deadLetters: deadLetters.map(document),
   }
 }
 
-export function reliableLines({ figures, isSharded, ...parts }: PeekedReliable): string[] {
+/** Nothing without limits, pauses and batches. */
+function limitLines({ limits, heldBack, batches }: LimitFigures): string[] {
+  const rate = ({ max, perMs }: { max: number; perMs: number }): string => `${max} in ${inLargestUnit(perMs)}`
+  const of = (most: number | null, rated: { max: number; perMs: number } | null): string[] => [
+    ...(most === null ? [] : [`${most} at once`]),
+    ...(rated === null ? [] : [rate(rated)]),
+  ]
+  const queue = of(limits.concurrency, limits.rateLimit)
+  const group = of(limits.groupConcurrency, limits.groupRateLimit)
+  const said = [
+    ...(queue.length === 0 ? [] : [queue.join(', ')]),
+    ...(group.length === 0 ? [] : [`of each group ${group.join(', ')}`]),
+  ]
+  const { byPause, byLimit } = heldBack
+  return [
+    ...(said.length === 0 ? [] : [`Limits: ${said.join('; ')}.`]),
+    ...(byPause + byLimit === 0 ? [] : [`Held back: ${byLimit} by a limit, ${byPause} by a pause.`]),
+    ...(batches.unfinished + batches.finished === 0
+      ? []
+      : [`Batches: ${batches.unfinished} unfinished, ${batches.finished} finished.`]),
+  ]
+}
+
+export function reliableLines({ figures, limits, isSharded, ...parts }: PeekedReliable): string[] {
   const { now } = figures
   const { visible, delayed, inFlight, deadLetters } = parts
   const part = (what: string, count: number, messages: readonly ShownMessage[], order: string, time: string) => [
@@ -84,6 +127,7 @@ export function reliableLines({ figures, isSharded, ...parts }: PeekedReliable):
   return [
     ...(figures.pollPaused ? ['Polling is disabled: no consumer gets a message.'] : []),
     ...groupLine(figures.groups, 'Groups'),
+    ...(limits === null ? [] : limitLines(limits)),
     ...part('visible', figures.visible, visible, 'next delivered first', 'VISIBLE SINCE'),
     ...part('delayed', figures.delayed, delayed, 'next due first', 'VISIBLE AT'),
     ...part('in flight', figures.inFlight, inFlight, 'next back first', 'BACK AT'),

@@ -1,5 +1,7 @@
 import { deadLettersOf, reliableKeys } from '../keys.js'
+import { RedelayedError } from '../errors.js'
 import { resolveSettings } from '../options.js'
+import { CONFIG_NAMES, readConfig, type StoredRateLimit } from '../reliable/config.js'
 import { asInteger } from '../store/replies.js'
 import { ReliableChangeStore } from '../store/reliable-change-store.js'
 import type { StatusReply } from '../store/reliable-change-scripts.js'
@@ -49,6 +51,57 @@ export async function measureReliable(sender: Sender, name: string): Promise<Rel
     repeats: { stored: asInteger(stored), stuck: asInteger(stuck) },
     groups,
     changes: status.epoch === null && status.length === 0 ? null : status,
+  }
+}
+
+/** The limits of a queue and of its groups, what waits for them or for a pause, and the batches. */
+export interface LimitFigures {
+  readonly limits: {
+    readonly concurrency: number | null
+    readonly rateLimit: StoredRateLimit | null
+    readonly groupConcurrency: number | null
+    readonly groupRateLimit: StoredRateLimit | null
+  }
+  readonly heldBack: { readonly byPause: number; readonly byLimit: number }
+  readonly batches: { readonly unfinished: number; readonly finished: number }
+}
+
+/** `null` where the server refuses it, such as to a user who may only do what an older version needed. */
+export async function measureLimits(sender: Sender, name: string): Promise<LimitFigures | null> {
+  const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
+  const settings = resolveSettings({})
+  try {
+    const [{ paused, limited, batches }, stored] = await Promise.all([
+      new ReliableGroupStore(sender, settings, keys).queueTotals(),
+      new ReliableStore(sender, settings, { keys, dead }, '').settings(CONFIG_NAMES),
+    ])
+    const { concurrency, rateLimit, groupConcurrency, groupRateLimit } = readConfig(stored)
+    return {
+      limits: {
+        concurrency: concurrency ?? null,
+        rateLimit: rateLimit ?? null,
+        groupConcurrency: groupConcurrency ?? null,
+        groupRateLimit: groupRateLimit ?? null,
+      },
+      heldBack: { byPause: paused, byLimit: limited },
+      batches,
+    }
+  } catch (error) {
+    if (error instanceof RedelayedError) return null
+    throw error
+  }
+}
+
+/** Of some shards; the limits are those of each. */
+export function sumOfLimits(all: readonly (LimitFigures | null)[]): LimitFigures | null {
+  const known = all.filter((one) => one !== null)
+  const [first] = known
+  if (first === undefined || known.length < all.length) return null
+  const sum = (of: (one: LimitFigures) => number): number => known.reduce((total, one) => total + of(one), 0)
+  return {
+    limits: first.limits,
+    heldBack: { byPause: sum(({ heldBack }) => heldBack.byPause), byLimit: sum(({ heldBack }) => heldBack.byLimit) },
+    batches: { unfinished: sum(({ batches }) => batches.unfinished), finished: sum(({ batches }) => batches.finished) },
   }
 }
 

@@ -21,6 +21,9 @@ export const HISTOGRAMS = {
 export const GAUGES = {
   queue_messages: 'Messages in a queue by state.',
   queue_oldest_seconds: 'For how long the first message that could be delivered has been waiting.',
+  queue_held_back: 'Visible messages of a reliable queue that no consumer could get now, by what they wait for.',
+  queue_groups: 'Groups of a reliable queue by state.',
+  queue_batches: 'Batches of a reliable queue by state.',
   queue_changes: 'Entries of the change stream of a reliable queue.',
   queue_changes_lag: 'Entries of the change stream that a group has not acknowledged.',
 } as const
@@ -46,6 +49,9 @@ export const LABELS = {
   attempts: ['queue'],
   queue_messages: ['queue', 'state'],
   queue_oldest_seconds: ['queue'],
+  queue_held_back: ['queue', 'by'],
+  queue_groups: ['queue', 'state'],
+  queue_batches: ['queue', 'state'],
   queue_changes: ['queue'],
   queue_changes_lag: ['queue', 'group'],
 } as const satisfies Record<keyof typeof COUNTERS | keyof typeof HISTOGRAMS | keyof typeof GAUGES, readonly string[]>
@@ -145,7 +151,22 @@ async function readGaugesOf(queue: MeasuredQueue): Promise<Reading[]> {
     value,
   }))
   const changes = 'changeStatus' in queue ? await changeReadings(queue).catch((): Reading[] => []) : []
-  return [...depth, { name: 'queue_oldest_seconds', labels: { queue: label }, value: oldestMs / 1_000 }, ...changes]
+  const totals = 'totals' in queue ? await totalReadings(queue).catch((): Reading[] => []) : []
+  const oldest = { name: 'queue_oldest_seconds' as const, labels: { queue: label }, value: oldestMs / 1_000 }
+  return [...depth, oldest, ...totals, ...changes]
+}
+
+/** In sums: groups and batches have names from outside, and any number of them. */
+async function totalReadings(queue: ReliableQueue): Promise<Reading[]> {
+  const { heldBack, groups, batches } = await queue.totals()
+  const label = labelOf(queue.name)
+  const each = (name: keyof typeof GAUGES, by: string, values: Readonly<Record<string, number>>): Reading[] =>
+    Object.entries(values).map(([what, value]) => ({ name, labels: { queue: label, [by]: what }, value }))
+  return [
+    ...each('queue_held_back', 'by', { pause: heldBack.byPause, limit: heldBack.byLimit }),
+    ...each('queue_groups', 'state', { ...groups }),
+    ...each('queue_batches', 'state', { ...batches }),
+  ]
 }
 
 /** Nothing where the queue keeps no changes; of a group nothing where the server does not say how far it is. */

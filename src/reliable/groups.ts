@@ -20,6 +20,30 @@ export interface GroupCounts {
   readonly rateLimit: StoredRateLimit | null
 }
 
+/** What waits for a limit or a pause, and how many groups and batches there are. */
+export interface QueueTotals {
+  /** Visible messages that no consumer could get now. */
+  readonly heldBack: {
+    /** Because the queue or their group is paused. */
+    readonly byPause: number
+    /** Because the queue, or their group, has as many messages with consumers as it may, or as many deliveries. */
+    readonly byLimit: number
+  }
+  readonly groups: {
+    /** Of which a message can be delivered. */
+    readonly ready: number
+    /** Of which one can be delivered later: it is delayed, or the rate of the group is used up. */
+    readonly later: number
+    readonly paused: number
+  }
+  readonly batches: {
+    /** Open or closed. */
+    readonly unfinished: number
+    /** Finished, and not forgotten yet. */
+    readonly finished: number
+  }
+}
+
 const LIMITS = ['groupConcurrency', 'groupRateLimit']
 
 /** What can be done with the groups of a queue's messages. */
@@ -49,6 +73,11 @@ export class Groups {
     const names: string[] = []
     for await (const page of this.#store.paused()) for (const name of page) names.push(name.toString())
     return names
+  }
+
+  async totals(): Promise<QueueTotals> {
+    const { paused, limited, groups, batches } = await this.#store.queueTotals()
+    return { heldBack: { byPause: paused, byLimit: limited }, groups, batches }
   }
 
   async counts(group: string): Promise<GroupCounts> {

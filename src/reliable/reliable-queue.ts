@@ -22,7 +22,7 @@ import { CONFIG_NAMES, configArgs, readConfig, type ReliableQueueConfig, type St
 import { Completed, type CompletedMessage, type WaitOptions } from './completed.js'
 import { Contents, type ListMessages, type MessageInfo, type ReliableQueueCounts } from './contents.js'
 import { identify, type ReliableContext, type ReliableIdentity } from './context.js'
-import { Groups, type GroupCounts } from './groups.js'
+import { Groups, type GroupCounts, type QueueTotals } from './groups.js'
 import type { NegativeOptions, ReliableMessage } from './message.js'
 import { MessageBatch } from './message-batch.js'
 import type { ProgressOptions } from './progress.js'
@@ -888,6 +888,23 @@ export class ReliableQueue<T = unknown> {
    */
   countsOfGroup(group: string): Promise<GroupCounts> {
     return this.#handle.attribute(this.#groups.counts(group))
+  }
+
+  /**
+   * How many visible messages no consumer could get now, because of a pause or a limit, and how many groups and batches there are: what the
+   * metrics have. One script looks at up to 500 groups that may have a message, and as many paused ones; what further ones
+   * have counts as not held back.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * const { heldBack, groups, batches } = await mails.totals()
+   * console.log(heldBack.byLimit, 'wait for a limit;', groups.paused, 'groups are paused;', batches.unfinished, 'batches are not finished')
+   * ```
+   */
+  totals(): Promise<QueueTotals> {
+    return this.#handle.attribute(this.#groups.totals())
   }
 
   /**

@@ -12,7 +12,7 @@ import type { ChangeStatus } from '../reliable/change-stream/change.js'
 import type { ReliableQueueConfig, StoredQueueConfig } from '../reliable/config.js'
 import type { CompletedMessage, WaitOptions } from '../reliable/completed.js'
 import type { ListMessages, MessageInfo, ReliableQueueCounts } from '../reliable/contents.js'
-import type { GroupCounts } from '../reliable/groups.js'
+import type { GroupCounts, QueueTotals } from '../reliable/groups.js'
 import type { ReliableContext, ReliableIdentity } from '../reliable/context.js'
 import { assertKnownId } from '../reliable/message-id.js'
 import type { NegativeOptions, ReliableMessage } from '../reliable/message.js'
@@ -867,6 +867,34 @@ export class ShardedReliableQueue<T = unknown> {
       inFlight: sum((one) => one.inFlight),
       delivered: sum((one) => one.delivered),
       paused: all.some(({ paused }) => paused),
+    }
+  }
+
+  /**
+   * As `ReliableQueue.totals`, of all shards together. A group that is in several counts in each.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * console.log((await mails.totals()).heldBack.byLimit)
+   * ```
+   */
+  async totals(): Promise<QueueTotals> {
+    const all = await this.#shards.each((queue) => queue.totals())
+    const sum = (of: (one: QueueTotals) => number): number => all.reduce((total, one) => total + of(one), 0)
+    return {
+      heldBack: { byPause: sum(({ heldBack }) => heldBack.byPause), byLimit: sum(({ heldBack }) => heldBack.byLimit) },
+      groups: {
+        ready: sum(({ groups }) => groups.ready),
+        later: sum(({ groups }) => groups.later),
+        paused: sum(({ groups }) => groups.paused),
+      },
+      batches: {
+        unfinished: sum(({ batches }) => batches.unfinished),
+        finished: sum(({ batches }) => batches.finished),
+      },
     }
   }
 

@@ -2,12 +2,14 @@ import { PRIORITIES, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { asArray, asBytes, asInteger } from './replies.js'
 import * as scripts from './reliable-group-scripts.js'
-import type { ClaimsReply, GroupCountReply } from './reliable-group-scripts.js'
+import type { ClaimsReply, GroupCountReply, TotalsReply } from './reliable-group-scripts.js'
 import { run } from './run.js'
 import type { Sender } from './sender.js'
 
 /** How many names are read together. */
 const NAMES = 1_000
+/** So many groups one script looks at to say what their limits hold back. */
+const LOOKED_AT = 500
 
 /** The name under which the messages without a group have their turn. */
 const PLAIN = ''
@@ -90,6 +92,30 @@ export class ReliableGroupStore {
     ])
     const ready = asInteger(turns) - (plain === null ? 0 : 1)
     return { ready, later: asInteger(wakes), paused: asInteger(pauses) }
+  }
+
+  /** What waits for a limit or a pause, and the groups and batches, in numbers. */
+  queueTotals(): Promise<TotalsReply> {
+    const { config, inFlight, due, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt } =
+      this.#keys
+    const [
+      due0 = '',
+      due1 = '',
+      due2 = '',
+      due3 = '',
+      due4 = '',
+      due5 = '',
+      due6 = '',
+      due7 = '',
+      due8 = '',
+      due9 = '',
+    ] = due
+    const keys = {
+      ...{ config, inFlight, due0, due1, due2, due3, due4, due5, due6, due7, due8, due9, due10: due[PRIORITIES] ?? '' },
+      ...{ rate, groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt },
+    }
+    const args = { nowMs: scriptTime(this.#settings), most: LOOKED_AT }
+    return run(this.#sender, scripts.totals, keys, args, { idempotent: true })
   }
 
   /** `null` with more than `most` groups. */

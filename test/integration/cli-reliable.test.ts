@@ -218,6 +218,32 @@ describe('the command line, about reliable and sharded queues', function () {
   })
 
   describe('peek', () => {
+    it('says the limits, what they and pauses hold back, and how many batches there are', async () => {
+      const name = uniqueName('cli')
+      forgetReliable(name)
+      const queue = makeClient().getReliableQueue(name)
+      await queue.setConfig({ concurrency: 5, rateLimit: { max: 100, perMs: '1m' }, groupConcurrency: 1 })
+      for (const group of ['a', 'a', 'p', 'p', 'p']) await queue.add(1, { group, batch: 'open' })
+      await queue.batch('empty').close()
+      await queue.pauseGroup('p')
+      const { reliable } = (await json('peek', name)) as { reliable: Json }
+      expect(reliable).to.deep.include({
+        limits: {
+          concurrency: 5,
+          rateLimit: { max: 100, perMs: 60_000 },
+          groupConcurrency: 1,
+          groupRateLimit: null,
+        },
+        heldBack: { byPause: 3, byLimit: 1 },
+        batches: { unfinished: 1, finished: 1 },
+      })
+      expect(await lines('peek', name)).to.include.members([
+        'Limits: 5 at once, 100 in 1 min; of each group 1 at once.',
+        'Held back: 1 by a limit, 3 by a pause.',
+        'Batches: 1 unfinished, 1 finished.',
+      ])
+    })
+
     it('shows the next messages of a reliable queue in all states, dead letters with their last failure, and takes nothing', async () => {
       const name = uniqueName('cli')
       const queue = await makeReliable(name)

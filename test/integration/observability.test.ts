@@ -74,6 +74,41 @@ describe('observability', () => {
       expect(text).to.match(new RegExp(`redelayed_queue_oldest_seconds\\{queue="${name}"\\} [\\d.e-]+`))
     })
 
+    it('sums what pauses and limits hold back, groups and batches, without a label for each', async () => {
+      const { client, queue, name } = make()
+      const { register } = prometheusMetrics(client, { queues: [queue] })
+      await queue.setConfig({ groupConcurrency: 1 })
+      await queue.addMany(
+        ['a', 'a', 'a', 'b', 'b', 'c'].map((group) => ({ payload: 'x', group })),
+        { batch: 'open' },
+      )
+      await queue.add('later', { group: 'd', delay: 60_000 })
+      await queue.batch('empty').close()
+      await queue.pauseGroup('b')
+      await queue.pollMany({ count: 10 })
+      const lines = async () => (await register.metrics()).split('\n').filter((line) => line.includes(`"${name}"`))
+      const has = [
+        `redelayed_queue_held_back{queue="${name}",by="pause"} 2`,
+        `redelayed_queue_held_back{queue="${name}",by="limit"} 2`,
+        `redelayed_queue_groups{queue="${name}",state="ready"} 0`,
+        `redelayed_queue_groups{queue="${name}",state="later"} 1`,
+        `redelayed_queue_groups{queue="${name}",state="paused"} 1`,
+        `redelayed_queue_batches{queue="${name}",state="unfinished"} 1`,
+        `redelayed_queue_batches{queue="${name}",state="finished"} 1`,
+      ]
+      const before = await lines()
+      expect(before).to.include.members(has)
+      for (let n = 0; n < 20; n++) await queue.add('x', { group: `g${n}`, batch: `batch ${n}` })
+      await queue.disableOperation('poll')
+      const after = await lines()
+      expect(after).to.include.members([
+        `redelayed_queue_held_back{queue="${name}",by="pause"} 24`,
+        `redelayed_queue_held_back{queue="${name}",by="limit"} 0`,
+        `redelayed_queue_batches{queue="${name}",state="unfinished"} 21`,
+      ])
+      expect(after.length, 'as many series as before').to.equal(before.length)
+    })
+
     it('measures delayed queues too', async () => {
       const { client, delayed, queue } = makePair('compact')
       const { register } = prometheusMetrics(client, { queues: [delayed] })

@@ -176,7 +176,7 @@ describe('batches of the reliable queue', () => {
     expect((await add(queue, ['x'], { existing: 'replace' })).outcomes).to.deep.equal([2])
     const { batches, config } = (await queue.read()).queue
     expect(config).to.deep.equal({ batched: '1' })
-    expect(batches).to.deep.equal({ mx: 'b', my: 'b', bb: `o,2,0,0,0,1,${NOW},,` })
+    expect(batches).to.deep.equal({ mx: 'b', my: 'b', bb: `o,2,0,0,0,1,${NOW},,`, n: '1' })
   })
 
   it('counts those with a group and those that are deduplicated too', async () => {
@@ -194,7 +194,7 @@ describe('batches of the reliable queue', () => {
       items,
     }
     expect((await run(rig.sender, scripts.add, queue.keys, args)).outcomes).to.deep.equal([1, 1, -1])
-    expect((await queue.read()).queue.batches).to.deep.equal({ mx: 'b', my: 'b', bb: `o,2,0,0,0,0,${NOW},,` })
+    expect((await queue.read()).queue.batches).to.deep.equal({ mx: 'b', my: 'b', bb: `o,2,0,0,0,0,${NOW},,`, n: '1' })
   })
 
   it('a message that is kept stays in its batch, and one without a batch gets none', async () => {
@@ -202,7 +202,7 @@ describe('batches of the reliable queue', () => {
     await add(queue, ['x'], { batch: 'a' })
     await add(queue, ['y'], { batch: '' })
     await add(queue, ['x', 'y'])
-    expect((await queue.read()).queue.batches).to.deep.equal({ mx: 'a', ba: `o,1,0,0,0,0,${NOW},,` })
+    expect((await queue.read()).queue.batches).to.deep.equal({ mx: 'a', ba: `o,1,0,0,0,0,${NOW},,`, n: '1' })
   })
 
   it('a batch that is open does not end, whatever becomes of its messages', async () => {
@@ -210,7 +210,7 @@ describe('batches of the reliable queue', () => {
     await add(queue, ['x'])
     await poll(queue, { token: 't' })
     expect(await acknowledge(queue, ['x', '1 t'])).to.deep.equal([true])
-    expect((await queue.read()).queue).to.deep.include({ batches: { bb: `o,0,1,0,0,0,${NOW},,` } })
+    expect((await queue.read()).queue).to.deep.include({ batches: { bb: `o,0,1,0,0,0,${NOW},,`, n: '1' } })
     expect((await queue.read()).queue).to.not.have.property('batchesAt')
   })
 
@@ -322,8 +322,30 @@ describe('batches of the reliable queue', () => {
     const queue = await rig.queue({ batches: [['b0', counts('f', { finished: NOW })]] })
     await rig.redis.zadd(queue.keys.batchesAt, ...Array.from({ length: 10_000 }, (_, n) => [NOW + n, String(n)]).flat())
     await close(queue, '', 0, NOW - 1)
-    expect(await rig.redis.zscore(queue.keys.batchesAt, 'b')).to.equal(String(NOW + 9_999))
+    expect(await rig.redis.zscore(queue.keys.batchesAt, 'b')).to.equal(String(NOW + 10_000))
     expect(await rig.redis.hkeys(queue.keys.batches)).to.deep.equal(['bb'])
+  })
+
+  it('keeps one that finishes after the clock was set back among equal times, and goes on forgetting', async () => {
+    const queue = await rig.queue()
+    for (let from = 0; from < 12_000; from += 2_000) {
+      const names = Array.from({ length: 2_000 }, (_, n) => `z${String(from + n).padStart(5, '0')}`)
+      await rig.redis.zadd(queue.keys.batchesAt, ...names.flatMap((name) => [String(NOW + 5), name]))
+    }
+    const calls = await commandCalls(rig.redis, () => close(queue, '', 0, NOW - 1))
+    expect(calls).to.include({ zrem: 101 })
+    expect(await rig.redis.zscore(queue.keys.batchesAt, 'b')).to.equal(String(NOW + 6))
+    expect(await rig.redis.hkeys(queue.keys.batches)).to.deep.equal(['bb'])
+    for (let n = 0; n < 25; n++)
+      await run(rig.sender, scripts.closeBatch, queue.keys, {
+        nowMs: NOW - 1,
+        client: 'me',
+        name: `a${n}`,
+        last: raw(''),
+        size: 0,
+      })
+    expect(await rig.redis.zcard(queue.keys.batchesAt)).to.equal(10_000)
+    expect(await rig.redis.zrange(queue.keys.batchesAt, '-1', '-1')).to.deep.equal(['a24'])
   })
 
   it('forgets no more in one script than have finished in it, and a hundred', async () => {
@@ -501,7 +523,7 @@ describe('batches of the reliable queue', () => {
     )
     const calls = await commandCalls(rig.redis, () => acknowledge(queue, ...ids.map((id) => [id, '1 t'] as const)))
     // the first page shows that there are such names; of the other 24 ids the 16 of the batch are read
-    expect(calls).to.include({ hget: 16 + 3 })
+    expect(calls).to.include({ hget: 16 + 3 + 1 })
     expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(counts('f', { completed: pending, finished: NOW }))
   })
 

@@ -7,6 +7,7 @@ import {
   lostClaims,
   pauseGroup,
   refreshGroups,
+  totals,
 } from '../../src/store/reliable-group-scripts.js'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import type { PollReply } from '../../src/store/reliable-scripts.js'
@@ -744,6 +745,72 @@ describe('messages with groups', () => {
         none,
       ])
       expect((await counts(queue, ['a'], NOW + 1_002))[0]).to.include({ visible: 2, delayed: 0, delivered: 0 })
+    })
+
+    describe('in all', () => {
+      const all = (queue: ReliableFixture, nowMs = NOW, most = 500) =>
+        run(rig.sender, totals, queue.keys, { nowMs, most })
+
+      it('nothing of an empty queue', async () => {
+        expect(await all(await made())).to.deep.equal({
+          ...{ visible: 0, paused: 0, limited: 0, inFlight: 0, groups: { ready: 0, later: 0, paused: 0 } },
+          ...{ batches: { unfinished: 0, finished: 0 }, opensAt: null },
+        })
+      })
+
+      it('what limits of groups hold back, and those of the queue on top of it', async () => {
+        const queue = await made({ groupConcurrency: '2', groupRateLimit: '3/1000' })
+        await add(queue, [
+          ...['a1', 'a2', 'a3', 'a4', 'a5'].map((id) => ({ id, group: 'a' })),
+          ...['b1', 'b2', 'b3'].map((id) => ({ id, group: 'b' })),
+          ...[{ id: 'x' }, { id: 'y' }, { id: 'later', group: 'a', at: NOW + 5 }],
+        ])
+        // two of each group and both of none can be had
+        expect(await all(queue)).to.include({ visible: 10, paused: 0, limited: 4 })
+        await rig.redis.hset(queue.keys.config, 'concurrency', '5')
+        expect(await all(queue)).to.include({ visible: 10, limited: 5 })
+        await rig.redis.hset(queue.keys.config, 'rateLimit', '1/1000')
+        expect(await all(queue)).to.include({ visible: 10, limited: 9, opensAt: null })
+        await poll(queue)
+        expect(await all(queue)).to.include({ visible: 9, limited: 9, opensAt: NOW + 1_000 })
+        expect(await all(queue, NOW + 1_000)).to.include({ visible: 10, limited: 9, opensAt: null })
+        await rig.redis.hdel(queue.keys.config, 'rateLimit', 'concurrency', 'groupConcurrency')
+        // three of each in a second, of which one has been
+        expect((await all(queue, NOW + 1_000)).limited).to.equal(3)
+        await rig.redis.hset(queue.keys.config, 'pollPaused', '1')
+        expect(await all(queue)).to.include({ visible: 9, paused: 9, limited: 0 })
+      })
+
+      it('of a group that waits for its time, once that has come', async () => {
+        const queue = await made({ groupConcurrency: '1' })
+        await add(queue, [
+          { id: 'a1', group: 'a', at: NOW + 9 },
+          { id: 'a2', group: 'a', at: NOW + 9 },
+        ])
+        expect(await all(queue)).to.include({ visible: 0, limited: 0 })
+        expect(await all(queue, NOW + 9)).to.include({ visible: 2, limited: 1 })
+      })
+
+      it('no more than so many groups are looked at; what the others have counts as not held back', async () => {
+        const queue = await made({ groupConcurrency: '1' })
+        const groups = ['a', 'b', 'c'].flatMap((group) => [1, 2, 3].map((n) => ({ id: `${group}${n}`, group })))
+        await add(queue, groups)
+        expect((await all(queue)).limited).to.equal(6)
+        expect((await all(queue, NOW, 2)).limited).to.equal(4)
+        for (const group of ['b', 'c']) await rig.redis.zadd(queue.keys.groupPauses, 0, group)
+        expect(await all(queue)).to.include({ paused: 6, limited: 2 })
+        expect((await all(queue, NOW, 1)).paused).to.equal(3)
+      })
+
+      it('and passes over what another program wrote', async () => {
+        const queue = await made({ groupConcurrency: '1' })
+        await add(queue, [{ id: 'a1', group: 'a' }])
+        await rig.redis.hset(queue.keys.batches, 'n', 'x'.repeat(1_000_000))
+        await rig.redis.zadd(queue.keys.groupTurns, 1, 'y'.repeat(300))
+        await rig.redis.zadd(queue.keys.groupPauses, 0, 'z'.repeat(300))
+        await rig.redis.hset(queue.keys.groups, 'a', '9'.repeat(2_000))
+        expect(await all(queue)).to.deep.include({ visible: 1, limited: 0, batches: { unfinished: 0, finished: 0 } })
+      })
     })
 
     it('with what another program wrote as nothing', async () => {

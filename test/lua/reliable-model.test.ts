@@ -205,7 +205,7 @@ function finish(world: World, queue: Queue, batch: Batch): void {
   const { now } = world
   if (batch.state !== 'closed' || batch.pending > 0) return
   const { last } = batch
-  const finishedAs = Math.max(now, ...[...queue.batches.values()].map((other) => other.finishedAs ?? 0))
+  const finishedAs = Math.max(now, ...[...queue.batches.values()].map((other) => (other.finishedAs ?? -1) + 1))
   Object.assign(batch, { state: 'finished', finishedAt: now, finishedAs, last: null })
   world.met.add(`a batch finishes ${last === null ? 'without' : 'with'} a last message`)
   if (last === null) return
@@ -1290,6 +1290,7 @@ function stateOf({ items, config, once, repeats, ticks, completed, batches }: Qu
   const all = [...items]
   const due: Record<number, [Buffer, number][]> = {}
   for (const [id, { priority, at, isTaken }] of all) if (!isTaken) (due[priority] ??= []).push([raw(id), at])
+  const unfinished = [...batches.values()].filter(({ state }) => state !== 'finished').length
   return {
     messages: all.map(([id, item]) => [id, record(item.payload, item)]),
     deliveries: all.flatMap(([id, { delivery }]) => (delivery === undefined ? [] : [[id, delivery] as const])),
@@ -1307,6 +1308,7 @@ function stateOf({ items, config, once, repeats, ticks, completed, batches }: Qu
       ...all.flatMap(([id, { batch }]) => (batch === undefined ? [] : [[raw(`m${id}`), batch] as const])),
       ...[...batches].map(([name, batch]) => [`b${name}`, countsText(batch)] as const),
       ...[...batches].flatMap(([name, { last }]) => (last === null ? [] : [[`l${name}`, detailsOf(last)] as const])),
+      ...(unfinished === 0 ? [] : [['n', String(unfinished)] as const]),
     ],
     batchesAt: [...batches].flatMap(([name, { finishedAs }]) =>
       finishedAs === null ? [] : [[name, finishedAs] as const],

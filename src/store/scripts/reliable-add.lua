@@ -106,7 +106,11 @@ if batchName ~= '' or settings.batched then
       redis.call('HSET', config, 'batched', '1')
       settings.batched = '1'
     end
-    local batch = readBatch(batches, batchName) or newBatch(now) -- read anew: a message that was replaced may have left it
+    local batch = readBatch(batches, batchName) -- read anew: a message that was replaced may have left it
+    if not batch then
+      batch = newBatch(now)
+      countUnfinished(batches, 1)
+    end
     batch.pending = batch.pending + #joining / 2
     redis.call('HSET', batches.key, 'b' .. batchName, countsOf(batch), unpack(joining))
     joining = {}

@@ -42,13 +42,15 @@ redis.call('HLEN', config)
 local settings = stored(config, 'changes', 'maxMessageBytes', 'batched')
 local log = openLog(settings.changes)
 local batches = {key = KEYS[5], at = KEYS[6], messages = messages, inFlight = inFlight, now = now, log = log}
-local batch = readBatch(batches, name) or newBatch(now)
+local found = readBatch(batches, name)
+local batch = found or newBatch(now)
 local isNew = batch.state == 'o'
 if isNew then
   local maxBytes = setting(settings.maxMessageBytes, 1)
   if maxBytes and tonumber(ARGV[5]) > maxBytes then return {-5, ''} end
   if not settings.batched then redis.call('HSET', config, 'batched', '1') end
   if ARGV[4] ~= '' then redis.call('HSET', batches.key, 'l' .. name, ARGV[4]) end
+  if not found then countUnfinished(batches, 1) end
   batch.state, batch.closed = 'c', string.format('%.0f', now)
 end
 if batch.state == 'c' and (batch.pending == 0 or isNew) then

@@ -2,7 +2,7 @@
 -- nothing: "m" and an id -> the batch of a message; "b" and a batch -> "<state>,<pending>,<completed>,<dead>,<expired>,<removed>,<opened>,<closed>,
 -- <finished>", the last three in epoch ms; "l" and a batch -> its last message until that is added, "<priority>,<time to live in ms>,<delivery limit>,
 -- <bytes of headers>,<bytes of id>\n", id, headers, payload. The states are "o" for open, "c" for closed, "f" for finished: then the batch is in
--- `at`, by when, until it is forgotten.
+-- `at`, by when, until it is forgotten. "n" -> how many have not finished, where there are any.
 local LONGEST_BATCH, LONGEST_COUNTS = 255, 160
 local MOST_BATCHES, BATCH_MS, MOST_FORGOTTEN = 10000, 604800000, 100
 local BATCH_PAGE = 16
@@ -52,8 +52,17 @@ local function addLast(batches, name)
   publishSlot(batches.messages, now)
 end
 
+-- `by`: how many more there are that have not finished.
+local function countUnfinished(batches, by)
+  local isShort = redis.call('HSTRLEN', batches.key, 'n') <= 16
+  local count = (isShort and setting(redis.call('HGET', batches.key, 'n'), 0) or 0) + by
+  if count > 0 then redis.call('HSET', batches.key, 'n', string.format('%.0f', count)) else redis.call('HDEL', batches.key, 'n') end
+end
+
 -- Batches that have finished go when there are too many of them, else when it is too long ago: in one script as many as have finished, and 100 more.
 local function forgetBatches(batches)
+  if batches.over then countUnfinished(batches, -batches.over) end
+  batches.over = nil
   local came = batches.came
   local size = came and redis.pcall('ZCARD', batches.at)
   if type(size) ~= 'number' then return end
@@ -73,11 +82,12 @@ local function forgetBatches(batches)
   end
 end
 
--- Before none that has finished earlier, also where the clock was set back: else it would be the first to be forgotten.
+-- Behind all that have finished earlier, also in the same millisecond, and where the clock was set back: else it could be the first to be forgotten.
 local function noteFinished(batches, name)
   local newest = redis.pcall('ZRANGE', batches.at, -1, -1, 'WITHSCORES')
   if newest.err then return end
-  redis.call('ZADD', batches.at, string.format('%.0f', math.max(batches.now, tonumber(newest[2]) or 0)), name)
+  local last = tonumber(newest[2])
+  redis.call('ZADD', batches.at, string.format('%.0f', last and math.max(batches.now, last + 1) or batches.now), name)
   batches.came = (batches.came or 0) + 1
 end
 
@@ -85,7 +95,7 @@ end
 -- Where a key of another type prevents the last message, it is kept, and the batch stays closed until it is closed once more.
 local function putBatch(batches, name, batch)
   local isOver = batch.state == 'c' and batch.pending == 0 and not addLast(batches, name)
-  if isOver then batch.state, batch.finished = 'f', string.format('%.0f', batches.now) end
+  if isOver then batch.state, batch.finished, batches.over = 'f', string.format('%.0f', batches.now), (batches.over or 0) + 1 end
   redis.call('HSET', batches.key, 'b' .. name, countsOf(batch))
   if not isOver then return end
   redis.call('HDEL', batches.key, 'l' .. name)

@@ -1,0 +1,108 @@
+-- How many messages are visible, how many of them no consumer could get now, because of a pause or a limit, and how many groups and batches there
+-- are. Changes nothing.
+--
+-- KEYS[1] config    hash  what `setConfig` and pausing say
+-- KEYS[2] inFlight  zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[3] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[4] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[5] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[6] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[7] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[8] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[9] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[10] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[11] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[12] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[13] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[14] rate  string  the claims of the last stretch of time, where there is a limit to their rate
+-- KEYS[15] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[16] groupTurns  zset  group -> its turn
+-- KEYS[17] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[18] groups  hash  group -> its claims, and when they were
+-- KEYS[19] groupPauses  zset  the groups that are paused
+-- KEYS[20] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
+-- KEYS[21] batchesAt  zset  batch that has finished -> when, epoch ms
+--
+-- ARGV[1] nowMs  integer  the caller's clock, or -1 for the server's
+-- ARGV[2] most   integer  so many groups that may have a message are looked at, and as many paused ones; what others have counts as not held back
+--
+-- returns {visible, those of them that are paused, those that wait for a limit, groups with a turn, groups that wait for a time, paused groups, batches
+--   that have not finished, batches that have, messages in flight, when the rate of the queue admits the next claim as text, or "" for now}
+local config, inFlight = KEYS[1], KEYS[2]
+local due = {KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]}
+local turns, wakes, pauses = KEYS[16], KEYS[17], KEYS[19]
+
+-- include shared/milliseconds.lua
+
+-- include shared/settings.lua
+
+-- include shared/record.lua
+
+-- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
+local now, most = milliseconds(ARGV[1]), tonumber(ARGV[2])
+local settings = stored(config, 'pollPaused', 'concurrency', 'rateLimit', 'grouped', 'groupConcurrency', 'groupRateLimit')
+local plain = 0
+for _, schedule in ipairs(due) do plain = plain + redis.call('ZCOUNT', schedule, '-inf', now) end
+local grouped = redis.call('ZCOUNT', KEYS[13], '-inf', now)
+local paused, available = 0, plain
+
+if grouped > 0 then
+  local groups = openGroups({inFlight = inFlight, order = KEYS[15], states = KEYS[18], pauses = pauses}, config, now)
+  local of = groupFunctions()
+  local function visibleIn(group)
+    local prefix = prefixOf(group)
+    return redis.call('ZLEXCOUNT', groups.order, '[' .. prefix, '(' .. placeOf(group, now + 1, ''))
+  end
+  local function known(names)
+    local short = {}
+    for _, name in ipairs(names) do
+      if #name > 0 and #name <= LONGEST_GROUP then push(short, name) end
+    end
+    return short
+  end
+  for _, group in ipairs(known(redis.call('ZRANGE', pauses, 0, most - 1))) do paused = paused + visibleIn(group) end
+  -- the others wait for the end of a claim, or for a time
+  local names, seen, has = redis.call('ZRANGE', turns, 0, most - 1), {}, 0
+  for _, group in ipairs(redis.call('ZRANGEBYSCORE', wakes, '-inf', now, 'LIMIT', 0, most)) do push(names, group) end
+  names = known(names)
+  local texts = of.statesOf(groups, names)
+  local inThem = 0
+  for n, group in ipairs(names) do
+    if not seen[group] and not of.isPausedGroup(groups, group) then
+      seen[group] = true
+      local here, state = visibleIn(group), of.readState(groups, texts[n])
+      inThem = inThem + here
+      if of.isGroupFull(groups, state) then here = 0 end
+      if groups.concurrency then here = math.min(here, math.max(0, groups.concurrency - state.claims)) end
+      if groups.rate then here = math.min(here, math.max(0, groups.rate.max - state.window.sum)) end
+      has = has + here
+    end
+  end
+  local isAll = redis.call('ZCARD', turns) <= most and redis.call('ZCOUNT', wakes, '-inf', now) <= most
+  available = plain + (isAll and has or has + math.max(0, grouped - paused - inThem))
+end
+
+local opens = ''
+local concurrency, rate = setting(settings.concurrency, 1, MOST_CLAIMS), rateOf(settings.rateLimit)
+if concurrency then available = math.min(available, math.max(0, concurrency - claimsNow(inFlight, now))) end
+if rate then
+  local window = windowOf(rate, redis.call('GETRANGE', KEYS[14], 0, LONGEST_WINDOW - 1), now)
+  available = math.min(available, math.max(0, rate.max - window.sum))
+  local at = opensAt(rate, window)
+  opens = at and string.format('%.0f', at) or ''
+end
+local visible = plain + grouped
+if settings.pollPaused == '1' then paused, available = visible, 0 end
+
+local isShort = redis.call('HSTRLEN', KEYS[20], 'n') <= 16
+local unfinished = isShort and setting(redis.call('HGET', KEYS[20], 'n'), 0) or 0
+local ready = redis.call('ZCARD', turns) - (redis.call('ZSCORE', turns, '') and 1 or 0)
+return {
+  visible, paused, math.max(0, visible - paused - available), ready, redis.call('ZCARD', wakes), redis.call('ZCARD', pauses), unfinished,
+  redis.call('ZCARD', KEYS[21]), redis.call('ZCARD', inFlight), opens
+}
