@@ -1,15 +1,21 @@
 import { Redis } from 'ioredis'
 import { ConnectionError } from '../errors.js'
+import type { ReliableKeys } from '../keys.js'
+import { resolveSettings } from '../options.js'
 import { advised } from '../redis/connections/connect-advice.js'
 import { translateError } from '../redis/replies/server-errors.js'
+import { ReliableGroupStore } from '../store/reliable-group-store.js'
+import type { Sender } from '../store/sender.js'
 import type { Delivering } from './tracking-client.js'
 
 /** The kit's own way to Redis, which never fails on purpose. */
 export class KitRedis {
   readonly #raw: Redis
+  readonly #sender: Sender
 
   private constructor(raw: Redis) {
     this.#raw = raw
+    this.#sender = senderOf(raw)
   }
 
   /** @throws ConnectionError there is no server; AuthError it wants another password */
@@ -29,18 +35,18 @@ export class KitRedis {
     return new KitRedis(raw)
   }
 
-  /** The first time after `now` at which something is due, epoch milliseconds. */
-  async first(schedules: readonly string[], now: number): Promise<number | null> {
+  /** The first time after `now` at which something is due in a schedule, or admitted by the rate of a queue, epoch milliseconds. */
+  async first(schedules: readonly string[], rated: readonly ReliableKeys[], now: number): Promise<number | null> {
     const heads = await Promise.all(
       schedules.map((key) => this.#raw.zrangebyscore(key, `(${now}`, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)),
     )
-    return least(heads.map(scoreOf))
+    return least([...heads.map(scoreOf), ...(await this.#openings(rated, now))])
   }
 
-  /** The last time at which something is due now. */
-  async last(schedules: readonly string[]): Promise<number | null> {
+  /** The last time that is known of now. */
+  async last(schedules: readonly string[], rated: readonly ReliableKeys[], now: number): Promise<number | null> {
     const tails = await Promise.all(schedules.map((key) => this.#raw.zrevrange(key, 0, 0, 'WITHSCORES')))
-    const scores = tails.map(scoreOf).filter((score) => score !== null)
+    const scores = [...tails.map(scoreOf), ...(await this.#openings(rated, now))].filter((score) => score !== null)
     return scores.length === 0 ? null : Math.max(...scores)
   }
 
@@ -49,17 +55,39 @@ export class KitRedis {
     await Promise.all(channels.map((channel) => this.#raw.publish(channel, '0')))
   }
 
-  /** Whether nothing that is due at `now` lies where it should not be, and nothing is with a worker or on its way there. */
+  /**
+   * Whether nothing that is due at `now` lies where it should not be, and nothing is with a worker or on its way there. What a pause or a limit
+   * holds back is where it should be.
+   */
   async isDelivered({ delayed, worked }: Delivering, now: number): Promise<boolean> {
-    const schedules = [
-      ...delayed.map(({ timeouts }) => timeouts),
-      ...worked.flatMap(({ due, ticks }) => [...due, ticks]),
-    ]
+    const schedules = [...delayed.map(({ timeouts }) => timeouts), ...worked.map(({ ticks }) => ticks)]
     const counts = await Promise.all([
       ...schedules.map((key) => this.#raw.zcount(key, '-inf', now)),
-      ...worked.map(({ inFlight }) => this.#raw.zcard(inFlight)),
+      ...worked.map(async (keys) => {
+        // at one moment: a message that a worker gives back between two commands would be in neither
+        const { visible, paused, limited, inFlight } = await this.#totals(keys, now)
+        return visible - paused - limited + inFlight
+      }),
     ])
     return counts.every((count) => count === 0)
+  }
+
+  #totals(keys: ReliableKeys, now: number) {
+    return new ReliableGroupStore(
+      this.#sender,
+      resolveSettings({ clock: 'local' }, () => now),
+      keys,
+    ).queueTotals()
+  }
+
+  /** When the rates of queues admit what they hold back now. */
+  #openings(rated: readonly ReliableKeys[], now: number): Promise<(number | null)[]> {
+    return Promise.all(
+      rated.map(async (keys) => {
+        const { limited, opensAt } = await this.#totals(keys, now)
+        return limited > 0 ? opensAt : null
+      }),
+    )
   }
 
   /** Removes keys and ends. */
@@ -69,6 +97,19 @@ export class KitRedis {
     } finally {
       this.#raw.disconnect()
     }
+  }
+}
+
+function senderOf(raw: Redis): Sender {
+  return {
+    async call(command, args) {
+      try {
+        return await raw.callBuffer(command, ...args)
+      } catch (error) {
+        throw translateError(error)
+      }
+    },
+    pipeline: (commands) => Promise.all(commands.map(([command, args]) => raw.callBuffer(command, ...args))),
   }
 }
 

@@ -154,7 +154,7 @@ export class TestKit {
    * ```
    */
   async runAll(): Promise<void> {
-    const last = await this.#raw.last(this.#tracking.schedules())
+    const last = await this.#raw.last(this.#tracking.schedules(), this.#tracking.delivering().worked, this.#now)
     await this.#move(Math.max(this.#now, last ?? 0))
   }
 
@@ -239,7 +239,8 @@ export class TestKit {
   async #step(target: number): Promise<void> {
     for (let steps = 0; ; steps++) {
       await this.#deliver()
-      const next = await this.#raw.first(this.#tracking.schedules(), this.#now)
+      const { worked } = this.#tracking.delivering()
+      const next = await this.#raw.first(this.#tracking.schedules(), worked, this.#now)
       if (next === null || next > target) break
       if (steps >= MOST_STEPS) throw new TestKitError(`something is due at more than ${MOST_STEPS} moments`)
       this.#now = next

@@ -81,10 +81,15 @@ export class TrackingClient extends RedelayedClient {
     return names.flatMap((name) => this.#shards.get(name) ?? [])
   }
 
-  /** The sorted sets that say when something is due. */
+  /** The sorted sets that say when something is due, or when a group may have its next message. */
   schedules(): string[] {
     const delayed = [...this.#delayed.values()].map(({ timeouts }) => timeouts)
-    const reliable = [...this.#reliable.values()].flatMap(({ due, inFlight, ticks }) => [...due, inFlight, ticks])
+    const reliable = [...this.#reliable.values()].flatMap(({ due, inFlight, ticks, groupWakes }) => [
+      ...due,
+      inFlight,
+      ticks,
+      groupWakes,
+    ])
     return [...delayed, ...reliable]
   }
 

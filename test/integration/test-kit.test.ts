@@ -1,6 +1,13 @@
 import { expect } from 'chai'
 import { connect, createServer, type AddressInfo } from 'node:net'
-import { ConnectionError, InvalidArgumentError, codecs, retryIn, type DelayedQueueOptions } from '../../src/index.js'
+import {
+  ConnectionError,
+  InvalidArgumentError,
+  NotCompletedError,
+  codecs,
+  retryIn,
+  type DelayedQueueOptions,
+} from '../../src/index.js'
 import { TestKitError, createTestKit, type TestKit, type TestKitOptions } from '../../src/testing/index.js'
 import { isFree } from '../../scripts/redis.js'
 import { requireServerBin, startRedis } from '../support/redis-server.js'
@@ -101,6 +108,101 @@ describe('test kit', () => {
     expect(seen).to.deep.equal(['bad 1 0', 'held 1 1', 'held 1 6', 'bad 2 15', 'bad 3 195'])
     await kit.until(queue, 'bad', 'dead')
     await kit.until(queue, 'bad', 'gone')
+  })
+
+  describe('limits, pauses, batches and waits', () => {
+    const make = async () => {
+      const kit = await open()
+      const queue = kit.client.getReliableQueue<string>(kit.uniqueName(), string)
+      const seconds = (): number => Math.floor((kit.now.getTime() - START.getTime()) / 1_000)
+      const seen: string[] = []
+      const work = (concurrency = 1) =>
+        kit.client.createWorker(
+          queue,
+          (payload) => {
+            seen.push(`${payload} ${seconds()}`)
+            return payload.toUpperCase()
+          },
+          { concurrency, keepResults: true },
+        )
+      return { kit, queue, seen, work }
+    }
+    const items = (...payloads: string[]) => payloads.map((payload) => ({ payload }))
+
+    it('a rate admits messages by the virtual clock, and advance waits for no others', async () => {
+      const { kit, queue, seen, work } = await make()
+      await queue.setConfig({ rateLimit: { max: 2, perMs: '1m' } })
+      work()
+      await queue.addMany(items('a', 'b', 'c', 'd', 'e'))
+      await kit.settle()
+      expect(seen).to.deep.equal(['a 0', 'b 0'])
+      await kit.advance('59s')
+      expect(seen).to.have.length(2)
+      await kit.runAll()
+      expect(seen).to.deep.equal(['a 0', 'b 0', 'c 60', 'd 60'])
+      await kit.advance('1h')
+      expect(seen.at(-1)).to.equal('e 120')
+    })
+
+    it('a group has its rate by the virtual clock, and its concurrency', async () => {
+      const { kit, queue, seen, work } = await make()
+      await queue.setConfig({ groupRateLimit: { max: 1, perMs: '1m' }, groupConcurrency: 1, concurrency: 2 })
+      work(5)
+      await queue.addMany(['a1', 'a2', 'a3', 'b1'].map((payload) => ({ payload, group: payload.slice(0, 1) })))
+      await kit.settle()
+      expect(seen).to.have.members(['a1 0', 'b1 0'])
+      await kit.advance('61s')
+      expect(seen.slice(2)).to.deep.equal(['a2 60'])
+      await kit.advance('10m')
+      expect(seen.slice(3)).to.deep.equal(['a3 120'])
+    })
+
+    it('advance does not wait for what is paused', async () => {
+      const { kit, queue, seen, work } = await make()
+      await queue.disableOperation('poll')
+      await queue.pauseGroup('tenant')
+      work()
+      await queue.add('plain')
+      await queue.add('grouped', { group: 'tenant', delay: '1m' })
+      await kit.advance('10m')
+      expect(seen).to.deep.equal([])
+      await queue.enableOperation('poll')
+      await kit.settle()
+      expect(seen).to.deep.equal(['plain 600'])
+      await queue.resumeGroup('tenant')
+      await kit.advance('5s')
+      expect(seen).to.deep.equal(['plain 600', 'grouped 600'])
+    })
+
+    it('a batch ends when its last message was handled at its virtual time', async () => {
+      const { kit, queue, seen, work } = await make()
+      work()
+      const batch = queue.batch('b')
+      await queue.add('first', { delay: '10m', batch: batch.name })
+      await queue.add('second', { delay: '20m', batch: batch.name })
+      await batch.close({ last: { payload: 'last' } })
+      const finished = batch.waitUntilFinished()
+      await kit.advance('15m')
+      expect(await batch.counts()).to.include({ state: 'closed', pending: 1, completed: 1 })
+      await kit.advance('5m')
+      expect(seen).to.deep.equal(['first 600', 'second 1200', 'last 1200'])
+      expect(await finished).to.include({ state: 'finished', completed: 2, finishedAt: START.getTime() + 1_200_000 })
+    })
+
+    it('a wait for a message has its result, which is kept by the virtual clock', async () => {
+      const { kit, queue, work } = await make()
+      await queue.setConfig({ keepCompleted: 10, keepCompletedFor: '1h' })
+      work()
+      const { id } = await queue.add('x', { delay: '30m' })
+      const result = queue.waitUntilFinished(id)
+      await kit.advance('30m')
+      expect(await result).to.equal('X')
+      await kit.advance('59m')
+      expect(await queue.waitUntilFinished(id)).to.equal('X')
+      await kit.advance('2m')
+      const gone: unknown = await queue.waitUntilFinished(id).catch((error: unknown) => error)
+      expect(gone).to.be.instanceOf(NotCompletedError).with.property('reason', 'gone')
+    })
   })
 
   it('a visibility ends by the virtual clock', async () => {
