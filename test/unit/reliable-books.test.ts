@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import type { Remains } from '../faults/reliable/contents.js'
 import { findingsOf, lineOf, problemsOf, WRONGS, type Findings } from '../faults/reliable/findings.js'
-import { endOf, historiesOf, type Delivery } from '../faults/reliable/history.js'
-import { LIMIT, POISON_LIMIT, type Entry, type Plan, type Said } from '../faults/reliable/job.js'
+import { batchesOf, endOf, historiesOf, type Delivery } from '../faults/reliable/history.js'
+import { CROWD, LIMIT, POISON_LIMIT, type Entry, type Plan, type Said, type Waited } from '../faults/reliable/job.js'
+import { BROKEN, type Broken } from '../faults/reliable/promises.js'
 import type { Wrong } from '../faults/reliable/rules.js'
 
 /** The judge of the reliable queue's faults must see each wrong, or all its verdicts are worth nothing. */
@@ -103,7 +104,7 @@ describe('the books of the reliable fault bench', () => {
       ...named([...ofGroup('b'), got(1, 650), ...answered(1, 'done', 700)], '4'),
     ]
     const crowdedOf = (entries: readonly Entry[], limit?: number) =>
-      findingsOf(historiesOf(entries), HEALED, { left: new Set(), dead: [] }, limit).crowded
+      findingsOf(historiesOf(entries), HEALED, { left: new Set(), dead: [] }, { groupLimit: limit }).crowded
     expect(crowdedOf(three(899), 2), 'before one ended').to.equal(1)
     expect(crowdedOf(three(900), 2), 'when one ended').to.equal(0)
     expect(crowdedOf(three(899), 3)).to.equal(0)
@@ -112,8 +113,87 @@ describe('the books of the reliable fault bench', () => {
     const next = (from: number) => named([...ofGroup('a'), got(1, from), ...answered(1, 'done', from + 10)], '2')
     expect(crowdedOf([...killed, ...next(1_499)], 1), 'its visibility has not ended').to.equal(1)
     expect(crowdedOf([...killed, ...next(1_500)], 1)).to.equal(0)
-    const findings = findingsOf(historiesOf(three(899)), HEALED, { left: new Set(), dead: [] }, 2)
+    const findings = findingsOf(historiesOf(three(899)), HEALED, { left: new Set(), dead: [] }, { groupLimit: 2 })
     expect(problemsOf(findings, {}, 1_000_000).join('\n')).to.include('crowded: 3 was claimed at 899, while a had 2')
+  })
+
+  describe('of batches, waits and turns', () => {
+    const named = (id: string, entries: readonly Entry[]) =>
+      entries.map(([kind, , ...rest]) => [kind, id, ...rest] as unknown as Entry)
+    const LAST: Entry = ['last', 'l', 'b']
+    const counts = { state: 'finished', total: 2, pending: 0, completed: 2, dead: 0, expired: 0, removed: 0 } as const
+    const times = { openedAt: 0, closedAt: 20, finishedAt: 1_200 }
+    const two = [...done, ...named('2', [...added(), got(1, 900), ...answered(1, 'done', 1_000)])]
+    const opened: Entry = ['batch', 'b', 'opened', ['1', '2']]
+    const closed: Entry = ['batch', 'b', 'closed']
+    const finished: Entry = ['batch', 'b', 'finished', { ...counts, ...times }]
+    const last = (from: number): Entry[] => [LAST, ...named('l', [got(1, from), ...answered(1, 'done', from + 10)])]
+    const whole = [...two, opened, closed, finished, ...last(1_100)]
+    const waited = (how: Waited, result?: unknown): Entry[] => [
+      ['waiting', '1'],
+      ['waited', '1', how, result],
+    ]
+    const brokenOf = (entries: readonly Entry[], { dead = [] }: Ends = {}, isExact = true) => {
+      const books = { left: new Set<string>(), dead }
+      const more = { batches: batchesOf(entries), isExact }
+      const findings = findingsOf(historiesOf(entries), HEALED, books, more)
+      const kinds = [...BROKEN, ...WRONGS]
+      return Object.fromEntries(kinds.flatMap((kind) => (findings[kind] > 0 ? [[kind, findings[kind]]] : [])))
+    }
+    const ofGroup = (id: string, group: string, from: number, visibleAt = from) =>
+      named(id, [
+        ...added({ group }),
+        ['got', '1', '1 t1', visibleAt, from, from + VISIBILITY],
+        ...answered(1, 'done', from + 10),
+      ])
+
+    it('nothing is found where all went well', () => {
+      expect(brokenOf(whole)).to.deep.equal({})
+      expect(brokenOf([...done, ...waited('completed', 'done with 1')])).to.deep.equal({})
+      expect(brokenOf([...added(), ...changed('cancel', 0, 50, true), ...waited('gone')])).to.deep.equal({})
+      expect(brokenOf([...poisoned, ...failures(POISON_LIMIT), ...waited('dead')], buried)).to.deep.equal({})
+      const other = ofGroup('9', 'tenant 9', 600, 500)
+      expect(brokenOf([...ofGroup('1', CROWD, 550), ...ofGroup('2', CROWD, 601), ...other])).to.deep.equal({})
+    })
+
+    it('each promise is listed with what breaks it, so that none is forgotten', () => {
+      const few = { ...counts, ...times, total: 1, completed: 1 }
+      const broken: Record<Broken, readonly Entry[]> = {
+        unfinished: [...two, opened, closed],
+        miscounted: [...two, opened, closed, ['batch', 'b', 'finished', few], ...last(1_100)],
+        unlike: [...two, opened, closed, finished],
+        premature: [...two, opened, closed, finished, ...last(999)],
+        hung: [...done, ['waiting', '1']],
+        missed: [...done, ...waited('gone')],
+        outrun: [...ofGroup('1', CROWD, 550), ...ofGroup('2', CROWD, 599), ...ofGroup('9', 'tenant 9', 600, 500)],
+      }
+      for (const [kind, entries] of Object.entries(broken)) expect(brokenOf(entries), kind).to.deep.equal({ [kind]: 1 })
+      expect(Object.keys(broken)).to.have.members(BROKEN)
+    })
+
+    it('a batch ends once: a second last message, a late end and wrong counts are seen', () => {
+      const second = [['last', 'm', 'b'] as const, ...named('m', last(1_200).slice(1))]
+      expect(brokenOf([...whole, ...second])).to.deep.equal({ unlike: 1 })
+      expect(brokenOf([...two, opened, ...last(1_100)]), 'not finished').to.deep.equal({ unlike: 1 })
+      const late: Entry = ['batch', 'b', 'late']
+      expect(brokenOf([...two, opened, closed, late, finished, ...last(1_100)])).to.deep.equal({ unfinished: 1 })
+      const finishedAs = (change: object): Entry => ['batch', 'b', 'finished', { ...counts, ...times, ...change }]
+      const more = (change: object) => brokenOf([...two, opened, closed, finishedAs(change), ...last(1_100)])
+      for (const change of [{ pending: 1 }, { state: 'closed' }, { total: 3, completed: 3 }, { completed: 1, dead: 1 }])
+        expect(more(change), JSON.stringify(change)).to.deep.equal({ miscounted: 1 })
+      const lost = [...two, opened, closed, finishedAs({ total: 3, completed: 3 }), ...last(1_100)]
+      expect(brokenOf(lost, {}, false), 'a reply was lost').to.deep.equal({})
+    })
+
+    it('a wait is for the end of its own message', () => {
+      expect(brokenOf([...done, ...waited('completed', 'done with 2')])).to.deep.equal({ missed: 1 })
+      expect(brokenOf([...done, ...waited('dead')])).to.deep.equal({ missed: 1 })
+      expect(brokenOf([...done, ...waited('late')])).to.deep.equal({ hung: 1 })
+      const again: Entry[] = [...waited('late'), ['waited', '1', 'completed', 'done with 1']]
+      expect(brokenOf([...done, ...again])).to.deep.equal({ hung: 1 })
+      const kept = changed('cancel', 0, 50, false)
+      expect(brokenOf([...done, ...kept, ...waited('gone')]), 'was not cancelled').to.deep.equal({ missed: 1 })
+    })
   })
 
   it('a message is lost unless it was acknowledged, perhaps at least, or is a dead letter', () => {

@@ -11,7 +11,7 @@ import { WorkerPool } from '../bench/worker-pool.js'
 import type { WorkerProcess } from '../bench/worker-process.js'
 import { countOpen, keysOf, readRemains, type Remains } from './contents.js'
 import { findingsOf, problemsOf as problemsIn, type Allowance, type Findings } from './findings.js'
-import { historiesOf, type Delivery, type History } from './history.js'
+import { batchesOf, historiesOf, type Delivery, type History } from './history.js'
 import type { Entry, Job, Load, Role } from './job.js'
 import { partsOf } from './queue.js'
 
@@ -22,6 +22,8 @@ const LATENESS_MS = VISIBILITY_MS + SWEEP_MS + 1_000
 const LOAD: Omit<Load, 'from'> = { everyMs: 28, maxDelay: 1_000, farMs: 3_600_000, amend: true }
 const FLEET: Readonly<Record<Role, number>> = { producer: 2, worker: 2, poller: 1 }
 const CONCURRENCY = 10
+/** More completed messages than there are in any round. */
+const KEPT = 100_000
 /** When a long handling began less than so long ago, much of it is left. */
 const MIDDLE_MS = 400
 
@@ -61,9 +63,12 @@ export class ReliableBench extends Fleet<Role, Job> {
   }
 
   async start(): Promise<void> {
-    if (this.#groupLimit !== undefined)
-      for (const part of this.parts)
-        await (await this.stage.raw(part)).hset(keysOf(part).config, 'groupConcurrency', this.#groupLimit)
+    const settings = {
+      ...(this.#groupLimit !== undefined && { groupConcurrency: this.#groupLimit }),
+      ...(this.#load.waits === true && { keepCompleted: KEPT }),
+    }
+    if (Object.keys(settings).length > 0)
+      for (const part of this.parts) await (await this.stage.raw(part)).hset(keysOf(part).config, settings)
     await this.startWorkers((role, index) => this.#job(role, index))
     const [producer] = this.workers.producer
     await producer?.order({ kind: 'burst', count: 1, delay: 0 })
@@ -86,8 +91,14 @@ export class ReliableBench extends Fleet<Role, Job> {
       lag.stop()
     }
     const remains = await this.#remains()
-    const found = findingsOf(this.histories(), healedAt, remains, this.#groupLimit)
-    return { ...found, errors: await this.errors(), lagMs: lag.stop() }
+    const errors = await this.errors()
+    const isExact = !Object.keys(errors).some((code) => code.startsWith('reconnecting') || code === 'ERR_CONNECTION')
+    const found = findingsOf(this.histories(), healedAt, remains, {
+      groupLimit: this.#groupLimit,
+      batches: batchesOf(this.#entries()),
+      isExact,
+    })
+    return { ...found, errors, lagMs: lag.stop() }
   }
 
   async stop(): Promise<string[]> {
@@ -104,7 +115,11 @@ export class ReliableBench extends Fleet<Role, Job> {
   }
 
   histories(): ReadonlyMap<string, History> {
-    return historiesOf(readdirSync(this.dir).flatMap((file) => readLedger<Entry>(join(this.dir, file))))
+    return historiesOf(this.#entries())
+  }
+
+  #entries(): Entry[] {
+    return readdirSync(this.dir).flatMap((file) => readLedger<Entry>(join(this.dir, file)))
   }
 
   /** Resolves when a consumer is in the middle of what takes it long. */

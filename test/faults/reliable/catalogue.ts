@@ -1,8 +1,11 @@
 import { cluster, sentinel, standalone, type Stage } from '../bench/stage.js'
 import type { ReliableParams } from './bench.js'
 import {
+  awaited,
+  awaitedSentinels,
   clusters,
   consumers,
+  crowded,
   limited,
   limitedSentinels,
   sentinels,
@@ -32,6 +35,11 @@ function limits({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
   return { groupLimit: 3, load: { ...load, groups: 16 } }
 }
 
+/** With a batch of twelve now and then, so half as often, and a wait for each message that is in none. */
+function ends({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
+  return { load: { ...load, everyMs: 56, batchOf: 12, waits: true } }
+}
+
 function group<S extends Stage>(given: Group<S>): Group {
   return given as unknown as Group // what a scenario needs of its stage is known in its group only
 }
@@ -49,6 +57,24 @@ export const groups: readonly Group[] = [
     start: sentinel,
     scenarios: limitedSentinels,
     bench: limits(replicated(2)),
+  }),
+  group({
+    title: 'batches and waits, one server, every write on disk',
+    start: standalone,
+    scenarios: awaited,
+    bench: ends({}),
+  }),
+  group({
+    title: 'batches and waits, three sentinels, a master and two replicas',
+    start: sentinel,
+    scenarios: awaitedSentinels,
+    bench: ends(replicated(2)),
+  }),
+  group({
+    title: 'a group with most of the messages, one server, every write on disk',
+    start: standalone,
+    scenarios: crowded,
+    bench: { load: { tenants: true } },
   }),
   group({
     title: 'three sentinels, a master and two replicas',

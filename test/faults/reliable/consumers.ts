@@ -26,6 +26,7 @@ export function startWorker(job: Job, client: RedelayedClient, queue: BenchQueue
     visibilityTimeout: visibilityTimeout,
     backoff,
     prefetch: PREFETCH,
+    keepResults: job.load.waits === true,
   })
   worker.on('error', (error) => ledger.count(codeOf(error)))
   return { stop: () => worker.close() }
@@ -84,17 +85,23 @@ export class Poller implements Consumer {
     } finally {
       clearInterval(heart)
     }
-    await message.acknowledge()
+    await message.acknowledge(this.#job.load.waits === true ? { result: resultOf(message.id) } : undefined)
   }
+}
+
+/** What is kept of a message that was completed. */
+export function resultOf(id: string): string {
+  return `done with ${id}`
 }
 
 async function handle(
   message: ReliableMessage<Payload>,
   { visibilityTimeout }: Job,
   ledger: Ledger<Entry>,
-): Promise<void> {
+): Promise<string> {
   const { poison, long } = message.payload
   ledger.note(['handling', ...nameOf(message), long, Date.now()])
   await new Promise((resolve) => setTimeout(resolve, long ? LONG * visibilityTimeout : Math.random() * MOMENT_MS))
   if (poison) throw new Error('poison')
+  return resultOf(message.id)
 }

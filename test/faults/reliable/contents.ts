@@ -32,7 +32,7 @@ export function keysOf(queue: string, suffix: '' | ':dead' = '') {
     wakes: key('group-wakes'),
     order: key('group-order'),
   }
-  const others = ['once', 'repeats', 'ticks'].map(key)
+  const others = ['once', 'repeats', 'ticks', 'completed', 'completed-at', 'batches', 'batches-at'].map(key)
   return { ...named, due, all: [...Object.values(named), ...due, ...others] }
 }
 

@@ -1,11 +1,12 @@
 import type { Remains } from './contents.js'
-import { endOf, type History } from './history.js'
+import { endOf, type BatchHistory, type History } from './history.js'
+import { BROKEN, PROMISES, type Broken } from './promises.js'
 import { RULES, excessOf, type Rule, type Wrong } from './rules.js'
 
 /** What a fault may do that is no fault of the library's: so many messages of each kind. */
-export type Allowance = { readonly [K in Wrong | 'excess' | 'crowded']?: number }
+export type Allowance = { readonly [K in Wrong | Broken | 'excess' | 'crowded']?: number }
 
-type Wrongs = { readonly [K in Wrong]: number }
+type Wrongs = { readonly [K in Wrong | Broken]: number }
 
 export interface Findings extends Wrongs {
   readonly added: number
@@ -20,6 +21,9 @@ export interface Findings extends Wrongs {
   readonly tooLate: number
   /** Handlings that were not answered for: their process was killed, or its lease was over. */
   readonly abandoned: number
+  /** Batches that have finished, and waits for the end of a message that have ended. */
+  readonly batches: number
+  readonly waited: number
   /** The most deliveries that a message had beyond its limit. */
   readonly excess: number
   /** How many deliveries began while their group had as many as it may have. */
@@ -31,6 +35,13 @@ export interface Findings extends Wrongs {
   readonly examples: readonly string[]
 }
 
+export interface More {
+  readonly groupLimit?: number | undefined
+  readonly batches?: ReadonlyMap<string, BatchHistory>
+  /** No reply was lost. */
+  readonly isExact?: boolean
+}
+
 export const WRONGS = Object.keys(RULES) as Wrong[]
 const rules: Readonly<Record<Wrong, Rule>> = RULES
 
@@ -39,7 +50,7 @@ export function findingsOf(
   histories: ReadonlyMap<string, History>,
   healedAt: number,
   remains: Remains,
-  groupLimit = Infinity,
+  { groupLimit = Infinity, batches = new Map(), isExact = false }: More = {},
 ): Findings {
   const wrongs = Object.fromEntries(WRONGS.map((wrong) => [wrong, 0])) as Record<Wrong, number>
   const examples: string[] = []
@@ -55,6 +66,13 @@ export function findingsOf(
     }
     if (excessOf(history) > 0 && excess++ === 0) examples.push(`excess: ${id} ${JSON.stringify(history)}`)
   }
+  const broken = Object.fromEntries(
+    BROKEN.map((kind) => {
+      const found = [...PROMISES[kind]({ histories, batches, remains, isExact })]
+      if (found[0] !== undefined) examples.push(`${kind}: ${found[0]}`)
+      return [kind, found.length]
+    }),
+  ) as Record<Broken, number>
   const crowd = crowdedOf(histories, groupLimit)
   if (crowd[0] !== undefined) examples.push(`crowded: ${crowd[0]}`)
   const messages = [...histories.values()]
@@ -67,6 +85,7 @@ export function findingsOf(
     .sort((a, b) => a - b)
   return {
     ...wrongs,
+    ...broken,
     added: inState('added'),
     refused: inState('refused'),
     unanswered: inState('trying'),
@@ -76,6 +95,8 @@ export function findingsOf(
     dead: remains.dead.length,
     tooLate: answers.filter(({ done }) => done === false).length,
     abandoned: deliveries.filter(({ handled, answers }) => handled !== undefined && answers.length === 0).length,
+    batches: [...batches.values()].filter(({ finished }) => finished !== undefined).length,
+    waited: messages.filter(({ wait }) => wait?.at(-1)?.how === 'completed').length,
     crowded: crowd.length,
     excess: Math.max(0, ...messages.map(excessOf)),
     latestMs: lateness.at(-1) ?? 0,
@@ -109,7 +130,7 @@ function crowdedOf(histories: ReadonlyMap<string, History>, limit: number): stri
 /** Everything in a result that should not be; nothing when all is right. */
 export function problemsOf(findings: Findings, allowed: Allowance, latenessMs: number): string[] {
   const problems: string[] = []
-  for (const kind of [...WRONGS, 'excess', 'crowded'] as const) {
+  for (const kind of [...WRONGS, ...BROKEN, 'excess', 'crowded'] as const) {
     const limit = allowed[kind] ?? 0
     if (findings[kind] > limit) problems.push(`${findings[kind]} ${kind}, at most ${limit} may be`)
   }
@@ -120,11 +141,14 @@ export function problemsOf(findings: Findings, allowed: Allowance, latenessMs: n
   return problems.length === 0 ? [] : [...problems, ...findings.examples]
 }
 
+/** What is named only where there is any. */
+const NAMES: readonly string[] = [...WRONGS, ...BROKEN, 'batches', 'waited']
+
 /** One line for people. */
 export function lineOf(findings: Findings): string {
   const { examples, latestMs, medianMs, ...rest } = findings
   const counts = Object.entries(rest).filter(([, count]) => typeof count === 'number')
-  const usual = counts.filter(([name, count]) => count > 0 || !WRONGS.includes(name as Wrong))
+  const usual = counts.filter(([name, count]) => count > 0 || !NAMES.includes(name))
   const text = usual.map(([name, count]) => `${name} ${count}`).join(', ')
   return `${text}; after the healing late by ${medianMs} ms (median), ${latestMs} ms (at most)`
 }

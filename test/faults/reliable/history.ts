@@ -1,4 +1,5 @@
-import type { Entry, Plan, Said } from './job.js'
+import type { BatchCounts } from '../../../src/index.js'
+import type { Entry, Plan, Said, Waited } from './job.js'
 
 /** How a consumer answered a delivery. */
 export interface Answer {
@@ -30,6 +31,9 @@ export interface Change {
   heardAt?: number
 }
 
+/** A wait for the end of a message: how it ended each time that it was tried. */
+export type Wait = { readonly how: Waited; readonly result: unknown }[]
+
 /** All that is known of one message. */
 export interface History {
   /** `trying`: it is unknown whether it was added; `unknown`: it was never added. */
@@ -38,8 +42,35 @@ export interface History {
   /** When that was known: until then it may have been added again. */
   addedAt: number
   change?: Change
+  /** The batch whose last message it is. */
+  last?: string
+  wait?: Wait
   /** In the order in which they were claimed. */
   deliveries: Delivery[]
+}
+
+/** All that is known of one batch. */
+export interface BatchHistory {
+  readonly ids: readonly string[]
+  isClosed: boolean
+  late: number
+  finished?: BatchCounts
+}
+
+/** The batches of all processes. */
+export function batchesOf(entries: Iterable<Entry>): ReadonlyMap<string, BatchHistory> {
+  const batches = new Map<string, BatchHistory>()
+  for (const entry of entries) {
+    if (entry[0] !== 'batch') continue
+    const [, name, what, about] = entry
+    if (what === 'opened') batches.set(name, { ids: about, isClosed: false, late: 0 })
+    const batch = batches.get(name)
+    if (batch === undefined) throw new Error(`${name} was ${what}, and never opened`)
+    if (what === 'closed') batch.isClosed = true
+    if (what === 'late') batch.late++
+    if (what === 'finished') batch.finished = about
+  }
+  return batches
 }
 
 /** Puts together what all processes wrote, in whatever order their ledgers are read. */
@@ -48,6 +79,7 @@ export function historiesOf(entries: Iterable<Entry>): ReadonlyMap<string, Histo
   const deliveries = new Map<string, Delivery>()
   for (const entry of entries) {
     const [kind, id] = entry
+    if (kind === 'batch') continue
     let history = histories.get(id)
     if (history === undefined) histories.set(id, (history = { state: 'unknown', addedAt: Infinity, deliveries: [] }))
     if (kind === 'got') {
@@ -76,9 +108,9 @@ type OfDelivery = Extract<
   Entry,
   readonly ['handling' | 'extending' | 'extended' | 'answering' | 'answer', ...unknown[]]
 >
-type OfMessage = Exclude<Entry, OfDelivery | readonly ['got', ...unknown[]]>
+type OfMessage = Exclude<Entry, OfDelivery | readonly ['got' | 'batch', ...unknown[]]>
 
-function isOfDelivery(entry: Exclude<Entry, readonly ['got', ...unknown[]]>): entry is OfDelivery {
+function isOfDelivery(entry: Exclude<Entry, readonly ['got' | 'batch', ...unknown[]]>): entry is OfDelivery {
   return ['handling', 'extending', 'extended', 'answering', 'answer'].includes(entry[0])
 }
 
@@ -116,6 +148,15 @@ function noteMessage(history: History, entry: OfMessage): void {
       break
     case 'no':
       history.state = 'refused'
+      break
+    case 'last':
+      Object.assign(history, { state: 'added', addedAt: 0, last: entry[2] })
+      break
+    case 'waiting':
+      history.wait = []
+      break
+    case 'waited':
+      history.wait?.push({ how: entry[2], result: entry[3] })
       break
     case 'changing':
       history.change = { how: entry[2], delay: entry[3], sentAt: entry[4] }

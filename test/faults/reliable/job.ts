@@ -1,4 +1,4 @@
-import type { ClientOptions, Durability } from '../../../src/index.js'
+import type { BatchCounts, ClientOptions, Durability } from '../../../src/index.js'
 import type { AnyJob } from '../bench/job.js'
 
 /** A worker consumes by `client.createWorker`, a poller by hand. */
@@ -30,6 +30,12 @@ export interface Load {
   readonly amend: boolean
   /** Of so many groups, instead of priorities. */
   readonly groups?: number | undefined
+  /** So many messages of a batch; without it there are no batches. */
+  readonly batchOf?: number | undefined
+  /** Whether the end of each message is waited for. */
+  readonly waits?: boolean | undefined
+  /** Most messages are of one group, and each other one is of a group of its own. */
+  readonly tenants?: boolean | undefined
   /** What an `add` waits for before its message counts as added. */
   readonly durability?: Durability | undefined
 }
@@ -43,7 +49,15 @@ export interface Payload {
   readonly poison: boolean
   /** Its handler takes longer than its visibility, each time. */
   readonly long: boolean
+  /** It is the last message of this batch. */
+  readonly last?: string
 }
+
+/** The group that has most of the messages. */
+export const CROWD = 'the crowd'
+
+/** How the wait for the end of a message, or of a batch, ended; `late`: not in time, and it is waited for once more. */
+export type Waited = 'completed' | 'dead' | 'gone' | 'late'
 
 /** How a message is added, and when that was begun. */
 export interface Plan {
@@ -67,6 +81,16 @@ export type Entry =
   | readonly ['ok', id: string, at: number]
   /** It was not carried out. */
   | readonly ['no', id: string, code: string]
+  /** It is the last message of a batch; its consumer says so. */
+  | readonly ['last', id: string, batch: string]
+  /** Its end is waited for. */
+  | readonly ['waiting', id: string]
+  | readonly ['waited', id: string, how: Waited, result: unknown]
+  /** These are, or may be, in the batch. */
+  | readonly ['batch', name: string, what: 'opened', ids: readonly string[]]
+  | readonly ['batch', name: string, what: 'closed']
+  | readonly ['batch', name: string, what: 'late']
+  | readonly ['batch', name: string, what: 'finished', counts: BatchCounts]
   | readonly ['changing', id: string, how: 'cancel' | 'move', delay: number, at: number]
   | readonly ['changed', id: string, done: boolean, at: number]
   /** A delivery came: since when it was visible, when it was claimed, and until when no other consumer has it, by Redis. */

@@ -2,12 +2,14 @@ import {
   AddManyError,
   ConnectionError,
   DurabilityError,
+  NotCompletedError,
   RedelayedError,
   type AddItem,
   type Added,
+  type ReliableQueue,
 } from '../../../src/index.js'
 import { codeOf, type Ledger } from '../bench/ledger.js'
-import { LIMIT, POISON_LIMIT, type Entry, type Job, type Payload } from './job.js'
+import { CROWD, LIMIT, POISON_LIMIT, type Entry, type Job, type Payload, type Waited } from './job.js'
 import type { BenchQueue } from './queue.js'
 
 const PRIORITIES = 10
@@ -24,6 +26,13 @@ const MANY = 3
 /** A message of which it is not known whether it was added, or is as safe as asked, is added again under its id, so often at most. */
 const ATTEMPTS = 5
 const AGAIN_MS = 200
+/** So often a batch is added instead. */
+const BATCH_SHARE = 0.15
+/** Of the messages so many are of the group that has most. */
+const CROWD_SHARE = 0.7
+/** A wait that takes so long is late: nothing here takes longer than a drain. */
+const LATE_MS = 15_000
+const WAITS = 3
 
 type Outcome = Added['outcome']
 
@@ -56,7 +65,9 @@ export class Producer {
   }
 
   async burst(count: number, delay: number): Promise<void> {
-    const item = { delay, deliveryLimit: LIMIT, payload: { poison: false, long: false } }
+    const { tenants } = this.#job.load
+    const group = tenants === true ? CROWD : undefined
+    const item = { delay, deliveryLimit: LIMIT, payload: { poison: false, long: false }, group }
     await this.#add(Array.from({ length: count }, () => this.#begin(item)))
   }
 
@@ -65,9 +76,12 @@ export class Producer {
   }
 
   async #messages(): Promise<void> {
+    if (this.#job.load.batchOf !== undefined && Math.random() < BATCH_SHARE) return this.#batch(this.#job.load.batchOf)
     const count = Math.random() < MANY_SHARE ? MANY : 1
     const items = Array.from({ length: count }, () => this.#begin(this.#draw()))
     const added = await this.#add(items)
+    if (this.#job.load.waits === true)
+      for (const { id, delay } of added) if (delay < this.#job.load.farMs) this.#follow(this.#waitFor(id))
     if (!this.#job.load.amend) return
     await Promise.all(
       added.map(async ({ id, delay }) => {
@@ -78,6 +92,58 @@ export class Producer {
     )
   }
 
+  /** A whole batch, from its first message until it has finished. */
+  async #batch(size: number): Promise<void> {
+    const name = `batch ${this.#next}`
+    const delay = (): number => Math.floor(Math.random() * this.#job.load.maxDelay)
+    const items = Array.from({ length: size }, () => this.#begin({ ...this.#draw(), delay: delay() }))
+    this.#ledger.note(['batch', name, 'opened', items.map(({ id }) => id)])
+    for (let from = 0; from < size; from += MANY) await this.#add(items.slice(from, from + MANY), name)
+    const batch = (this.#queue as ReliableQueue<Payload>).batch(name)
+    const last = { payload: { poison: false, long: false, last: name } }
+    for (let late = 0; late < WAITS;) {
+      try {
+        // once more after each failure: closing again changes nothing
+        await batch.close({ last })
+        this.#ledger.note(['batch', name, 'closed'])
+        const counts = await batch.waitUntilFinished({ timeout: LATE_MS })
+        this.#ledger.note(['batch', name, 'finished', counts])
+        return
+      } catch (error) {
+        if (error instanceof NotCompletedError) {
+          this.#ledger.note(['batch', name, 'late'])
+          late++
+        }
+        await this.#failed(error)
+      }
+    }
+  }
+
+  /** Until it has ended, whatever becomes of the connection. */
+  async #waitFor(id: string): Promise<void> {
+    this.#ledger.note(['waiting', id])
+    for (let late = 0; late < WAITS;) {
+      const note = (how: Waited, result?: unknown): void => this.#ledger.note(['waited', id, how, result])
+      try {
+        note('completed', await this.#queue.waitUntilFinished(id, { timeout: LATE_MS }))
+        return
+      } catch (error) {
+        if (error instanceof NotCompletedError) {
+          if (error.reason !== 'timeout') return note(error.reason)
+          note('late')
+          late++
+        }
+        await this.#failed(error)
+      }
+    }
+  }
+
+  async #failed(error: unknown): Promise<void> {
+    if (!(error instanceof RedelayedError)) throw error
+    this.#ledger.count(codeOf(error))
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+  }
+
   #draw(): Omit<Item, 'id'> {
     const { load } = this.#job
     const dice = Math.random()
@@ -85,11 +151,16 @@ export class Producer {
     return {
       payload: { poison, long: Math.random() < LONG_SHARE },
       delay: dice > 1 - FAR_SHARE ? load.farMs : Math.floor(Math.random() * load.maxDelay),
-      ...(load.groups === undefined
-        ? { priority: Math.floor(Math.random() * PRIORITIES) }
-        : { group: `group ${Math.floor(Math.random() * load.groups)}` }),
+      ...this.#drawGroup(),
       deliveryLimit: poison ? POISON_LIMIT : LIMIT,
     }
+  }
+
+  #drawGroup(): Pick<Item, 'group' | 'priority'> {
+    const { groups, tenants } = this.#job.load
+    if (tenants === true) return { group: Math.random() < CROWD_SHARE ? CROWD : `tenant ${this.#next}` }
+    if (groups !== undefined) return { group: `group ${Math.floor(Math.random() * groups)}` }
+    return { priority: Math.floor(Math.random() * PRIORITIES) }
   }
 
   /** Gives it its number and notes it. */
@@ -101,11 +172,11 @@ export class Producer {
   }
 
   /** As an application does it that must not lose anything; gives those that were added, as safely as asked. */
-  async #add(items: readonly Item[]): Promise<Item[]> {
+  async #add(items: readonly Item[], batch?: string): Promise<Item[]> {
     const added: Item[] = []
     let open = items
     for (let attempt = 1; ; attempt++) {
-      const answers = await this.#send(open)
+      const answers = await this.#send(open, batch)
       const again: Item[] = []
       open.forEach((item, at) => {
         const outcome = this.#conclude(item, answers[at], attempt)
@@ -119,14 +190,14 @@ export class Producer {
   }
 
   /** An answer or an error for each. */
-  async #send(items: readonly Item[]): Promise<(Outcome | RedelayedError)[]> {
+  async #send(items: readonly Item[], batch: string | undefined): Promise<(Outcome | RedelayedError)[]> {
     const { durability } = this.#job.load
     const [first] = items
     try {
       if (first === undefined || items.length > 1)
-        return (await this.#queue.addMany(items, { durability })).map(({ outcome }) => outcome)
+        return (await this.#queue.addMany(items, { durability, batch })).map(({ outcome }) => outcome)
       const { payload, ...options } = first
-      return [(await this.#queue.add(payload, { ...options, durability })).outcome]
+      return [(await this.#queue.add(payload, { ...options, durability, batch })).outcome]
     } catch (error) {
       if (!(error instanceof RedelayedError)) throw error
       if (!(error instanceof AddManyError)) return items.map(() => error)

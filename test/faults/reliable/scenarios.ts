@@ -25,6 +25,7 @@ const NEW_SHARDS = { more: 10, fewer: 3 }
 const LONG_MS = 2 * VISIBILITY_MS
 /** Longer than a client waits for an answer, and than any visibility. */
 const SILENT_MS = 3 * VISIBILITY_MS
+const CROWD = 600
 
 /** Consumers that die, or stand still while others get what they have. */
 export const consumers: readonly ReliableScenario[] = [
@@ -125,6 +126,24 @@ export const limited: readonly ReliableScenario<StandaloneStage>[] = [...consume
   (scenario) => ({ ...scenario, name: `groups: ${scenario.name}` }),
 )
 
+/** The same with batches of which each ends once, and with waits for the end of messages. */
+export const awaited: readonly ReliableScenario<StandaloneStage>[] = [
+  ...[...consumers, ...server.slice(0, 2)].map((scenario) => ({
+    ...scenario,
+    name: `batches and waits: ${scenario.name}`,
+  })),
+].map((scenario) => ({ ...scenario, also: hadBatches(scenario) }))
+
+/** One group has hundreds of messages, others have one each: none of these waits longer than for a message of each other group. */
+export const crowded: readonly ReliableScenario<StandaloneStage>[] = consumers.slice(0, 2).map((scenario) => ({
+  ...scenario,
+  name: `one group has most messages: ${scenario.name}`,
+  async fault(bench, stage) {
+    await bench.one('producer').order({ kind: 'burst', count: CROWD, delay: 0 })
+    await scenario.fault(bench, stage)
+  },
+}))
+
 /**
  * An `add` resolves when the replicas have its message, with `durability`: none of those may be lost. Claims and answers wait for no replica: those of the last moment are forgotten, so that
  * others get the message while its consumer works, or has done with it, and its attempts begin where they were. That is nothing after a
@@ -139,6 +158,16 @@ export const limitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
     name: 'groups: SIGKILL of the master under consumers: the sentinels choose another',
     allowed: { ...FORGOTTEN, crowded: 200 },
     fault: (_, stage) => killMaster(stage),
+  },
+]
+
+/** So are the ends of batches, which end once more then, and their closing: the producer closes them again, with another last message. */
+export const awaitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
+  {
+    name: 'batches and waits: SIGKILL of the master under consumers: the sentinels choose another',
+    allowed: { ...FORGOTTEN, unlike: 20, premature: 20, unfinished: 20, hung: 20 },
+    fault: (_, stage) => killMaster(stage),
+    also: (result) => void expect(result.batches, 'batches that have finished').to.be.at.least(1),
   },
 ]
 
@@ -231,4 +260,13 @@ function changing(which: keyof typeof NEW_SHARDS): ReliableScenario<ClusterStage
 /** Not where a replica takes over: each call may be carried over such a fault without an error, which is what is promised. */
 function sawErrors({ errors }: Result): void {
   expect(Object.keys(errors), 'no consumer noticed the fault').not.to.deep.equal([])
+}
+
+/** As the scenario says; and there were batches and waits. */
+function hadBatches<S extends Stage>({ also }: ReliableScenario<S>): ReliableScenario<S>['also'] {
+  return async (result, bench, stage) => {
+    expect(result.batches, 'batches that have finished').to.be.at.least(1)
+    expect(result.waited, 'messages whose end was waited for').to.be.at.least(1)
+    await also?.(result, bench, stage)
+  }
 }

@@ -28,9 +28,10 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
     const messages = await polled
     for (const message of messages) {
       const { visibleAt, polledAt, visibleUntil } = message
+      if (message.payload.last !== undefined) note(['last', message.id, message.payload.last])
       note(['got', ...nameOf(message), visibleAt, polledAt, visibleUntil])
       const acknowledge = message.acknowledge.bind(message)
-      message.acknowledge = () => one(answer([message], 'done', async () => [await acknowledge()]))
+      message.acknowledge = (how) => one(answer([message], 'done', async () => [await acknowledge(how)]))
       const giveBack = message.negativeAcknowledge.bind(message)
       message.negativeAcknowledge = (how) => one(answer([message], saidBy(how), async () => [await giveBack(how)]))
       const extend = message.extend.bind(message)
@@ -47,6 +48,9 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
   // a worker acknowledges this way what its handlers completed
   const acknowledge = queue.acknowledge.bind(queue)
   queue.acknowledge = (...messages) => answer(messages as readonly Message[], 'done', () => acknowledge(...messages))
+
+  const complete = queue.complete.bind(queue)
+  queue.complete = (messages, results) => answer(messages, 'done', () => complete(messages, results))
 
   // and gives back so what no handler waits for any more
   const giveBack = queue.negativeAcknowledge.bind(queue)
