@@ -3,9 +3,12 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -20,6 +23,8 @@ import (
 const (
 	checkEvery = 10 * time.Millisecond
 	kind       = "bench"
+	// As many connections as calls under way: by default there are ten for each core, and calls would wait for one.
+	poolSize = 300
 )
 
 type request struct {
@@ -31,13 +36,15 @@ type request struct {
 	Clients      int     `json:"clients"`
 	Dues         []int64 `json:"dues"`
 	Count        int     `json:"count"`
-	Mode         string  `json:"mode"`
+	InFlight     int     `json:"inFlight"`
 	Consumers    int     `json:"consumers"`
+	Handler      string  `json:"handler"`
+	CA           string  `json:"ca"`
 }
 
 type session struct {
 	request
-	connection asynq.RedisConnOpt
+	connection asynq.RedisClientOpt
 	client     *asynq.Client
 	servers    []*asynq.Server
 }
@@ -82,35 +89,73 @@ func main() {
 func (s *session) answer(asked request) (map[string]any, error) {
 	switch asked.Do {
 	case "open":
-		connection, err := asynq.ParseRedisURI(s.URL)
+		address, err := url.Parse(s.URL)
 		if err != nil {
 			return nil, err
 		}
-		s.connection, s.client = connection, asynq.NewClient(connection)
+		s.connection = asynq.RedisClientOpt{Addr: address.Host, PoolSize: poolSize}
+		if s.CA != "" {
+			authorities := x509.NewCertPool()
+			authorities.AppendCertsFromPEM([]byte(s.CA))
+			s.connection.TLSConfig = &tls.Config{ServerName: address.Hostname(), RootCAs: authorities}
+		}
+		s.client = asynq.NewClient(s.connection)
 		return nil, nil
 	case "ready":
 		return nil, s.client.Ping()
 	case "schedule":
-		return nil, s.enqueue(len(asked.Dues), 64, func(i int) time.Time { return time.UnixMilli(asked.Dues[i]) })
+		return nil, s.enqueue(len(asked.Dues), asked.InFlight, func(i int) time.Time { return time.UnixMilli(asked.Dues[i]) })
 	case "fill":
 		now := time.Now()
-		return nil, s.enqueue(asked.Count, 64, func(int) time.Time {
+		return nil, s.enqueue(asked.Count, asked.InFlight, func(int) time.Time {
 			return now.Add(time.Hour + time.Duration(rand.Int64N(int64(time.Hour))))
 		})
 	case "load":
-		return nil, s.enqueue(asked.Count, 64, func(int) time.Time { return time.Time{} })
+		return nil, s.enqueue(asked.Count, asked.InFlight, func(int) time.Time { return time.Time{} })
 	case "add":
-		inFlight := 64 // it has no call for many
-		if asked.Mode == "one at a time" {
-			inFlight = 1
-		}
 		started, due := time.Now(), time.Now().Add(time.Hour)
-		err := s.enqueue(asked.Count, inFlight, func(int) time.Time { return due })
+		err := s.enqueue(asked.Count, asked.InFlight, func(int) time.Time { return due })
 		return map[string]any{"seconds": time.Since(started).Seconds()}, err
+	case "produce":
+		return nil, s.produce(asked.Dues)
 	case "take":
-		return s.take(asked.Count, asked.Consumers)
+		return s.take(asked.Count, asked.Consumers, asked.Handler == "timer")
 	}
 	return nil, fmt.Errorf("no such request: %s", asked.Do)
+}
+
+// Each at its moment, whatever has become of those before it.
+func (s *session) produce(at []int64) error {
+	var group sync.WaitGroup
+	errs := make(chan error, len(at))
+	for i, moment := range at {
+		time.Sleep(time.Until(time.UnixMilli(moment)))
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			if err := s.enqueueOne(i, time.Time{}); err != nil {
+				errs <- err
+			}
+		}()
+	}
+	group.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return nil
+	}
+}
+
+func (s *session) enqueueOne(i int, due time.Time) error {
+	text := strconv.Itoa(i) + ":"
+	payload := text + strings.Repeat("x", max(0, s.PayloadBytes-len(text)))
+	options := []asynq.Option{asynq.Queue(s.Queue)}
+	if !due.IsZero() {
+		options = append(options, asynq.ProcessAt(due))
+	}
+	_, err := s.client.Enqueue(asynq.NewTask(kind, []byte(payload)), options...)
+	return err
 }
 
 func (s *session) enqueue(count, inFlight int, due func(int) time.Time) error {
@@ -122,13 +167,7 @@ func (s *session) enqueue(count, inFlight int, due func(int) time.Time) error {
 		go func() {
 			defer group.Done()
 			for i := range next {
-				text := strconv.Itoa(i) + ":"
-				payload := text + strings.Repeat("x", max(0, s.PayloadBytes-len(text)))
-				options := []asynq.Option{asynq.Queue(s.Queue)}
-				if at := due(i); !at.IsZero() {
-					options = append(options, asynq.ProcessAt(at))
-				}
-				if _, err := s.client.Enqueue(asynq.NewTask(kind, []byte(payload)), options...); err != nil {
+				if err := s.enqueueOne(i, due(i)); err != nil {
 					select {
 					case errs <- err:
 					default:
@@ -150,13 +189,16 @@ func (s *session) enqueue(count, inFlight int, due func(int) time.Time) error {
 	}
 }
 
-func (s *session) take(count, consumers int) (map[string]any, error) {
+func (s *session) take(count, consumers int, waits bool) (map[string]any, error) {
 	var lock sync.Mutex
 	seen := make(map[int]bool, count)
 	indexes, at := make([]int, 0, count), make([]int64, 0, count)
 	done := make(chan struct{})
 	handler := func(_ context.Context, task *asynq.Task) error {
-		now := time.Now().UnixMilli()
+		if waits {
+			time.Sleep(time.Millisecond)
+		}
+		now := time.Now().UnixMicro()
 		number, _, _ := strings.Cut(string(task.Payload()), ":")
 		index, err := strconv.Atoi(number)
 		if err != nil {

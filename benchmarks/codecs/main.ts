@@ -89,6 +89,7 @@ function ratio(rows: readonly Row[], subject: string, base: string): number {
 
 export const codecSpeed: Scenario = {
   name: 'codecs',
+  promise: 'no queue',
   maxRuns: 3,
   description:
     'Encoding and decoding of an order of about 1 kB, in this process and without Redis. The base is `JSON.stringify` and ' +

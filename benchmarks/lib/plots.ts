@@ -1,16 +1,19 @@
 /** Results as pictures: one SVG per scenario that can be drawn. */
 import * as vega from 'vega'
 import { compile, type TopLevelSpec } from 'vega-lite'
-import type { Finished } from './report.js'
-import { median, type Point, type Row } from './scenario.js'
+import { promiseOf } from './report.js'
+import { median, present, type Point, type Scenario, type ScenarioResult } from './scenario.js'
 
 /** By subject, one curve per round. */
 export type Curves = ReadonlyMap<string, readonly (readonly Point[])[]>
 
 const WIDTH = 640
+/** A logarithmic scale has no place for nothing. */
+const LEAST_MS = 0.1
 /** By what a subject's name begins with, so that each looks the same in all pictures. */
 const COLORS: readonly (readonly [string, string])[] = [
   ["redelayed, layout 'redisson'", '#f2a09c'],
+  ['redelayed, reliable', '#7d1a1c'],
   ['redelayed', '#c6302b'],
   ['BullMQ', '#888888'],
   ['bee-queue', '#4c78a8'],
@@ -20,22 +23,30 @@ const COLORS: readonly (readonly [string, string])[] = [
   ['a timer', '#d6a5c9'],
 ]
 
-export async function plot([scenario, result]: Finished, curves: Curves): Promise<string | undefined> {
-  if (result.plot === undefined) return undefined
-  const spec =
-    result.plot === 'lateness' ? latenessSpec(scenario.name, curves) : barsSpec(scenario.name, result.rows, result.plot)
+export async function plot(scenario: Scenario, result: ScenarioResult, curves: Curves): Promise<string | undefined> {
+  const spec = specOf(scenario, result, curves)
   if (spec === undefined) return undefined
   const view = new vega.View(vega.parse(compile(spec).spec), { renderer: 'none' })
   return view.toSVG().finally(() => view.finalize())
 }
 
+function specOf(scenario: Scenario, result: ScenarioResult, curves: Curves): TopLevelSpec | undefined {
+  if (result.plot === undefined) return undefined
+  /** Every picture says what each subject promises. */
+  const named = new Map(result.rows.map((row) => [row.subject, `${row.subject} (${promiseOf(scenario, row)})`]))
+  const labels = (subject: string): string => named.get(subject) ?? subject
+  if (result.plot === 'lateness') return latenessSpec(scenario.name, curves, labels)
+  if ('bars' in result.plot) return barsSpec(scenario, result, result.plot)
+  return curvesSpec(scenario.name, curves, labels, result.plot)
+}
+
 /** Curves of all rounds, as their medians at each share. */
-function latenessSpec(title: string, curves: Curves): TopLevelSpec | undefined {
+function latenessSpec(title: string, curves: Curves, labels: (subject: string) => string): TopLevelSpec | undefined {
   const values = [...curves].flatMap(([subject, rounds]) =>
     (rounds[0] ?? []).map(([, share], place) => ({
-      subject,
+      subject: labels(subject),
       share,
-      ms: Math.max(0.5, median(rounds.map((points) => points[place]?.[0] ?? NaN))),
+      ms: Math.max(LEAST_MS, median(rounds.map((points) => points[place]?.[0] ?? NaN))),
     })),
   )
   if (values.length === 0) return undefined
@@ -47,28 +58,56 @@ function latenessSpec(title: string, curves: Curves): TopLevelSpec | undefined {
       x: {
         field: 'ms',
         type: 'quantitative',
-        scale: { type: 'log', domainMin: 0.5, nice: false },
-        title: 'late by at most, ms (0 is drawn as 0.5)',
+        scale: { type: 'log', domainMin: LEAST_MS, nice: false },
+        title: `late by at most, ms (less than ${LEAST_MS} is drawn as ${LEAST_MS})`,
       },
       y: { field: 'share', type: 'quantitative', title: '% of messages' },
-      color: color([...curves.keys()]),
+      color: color([...curves.keys()].map(labels)),
+    },
+  }
+}
+
+/** Medians of both coordinates over all rounds. */
+function curvesSpec(
+  title: string,
+  curves: Curves,
+  labels: (subject: string) => string,
+  { x, y }: { readonly x: string; readonly y: string },
+): TopLevelSpec | undefined {
+  const values = [...curves].flatMap(([subject, rounds]) =>
+    (rounds[0] ?? []).map((_, place) => ({
+      subject: labels(subject),
+      x: median(rounds.map((points) => points[place]?.[0] ?? NaN)),
+      y: Math.max(LEAST_MS, median(rounds.map((points) => points[place]?.[1] ?? NaN))),
+    })),
+  )
+  if (values.length === 0) return undefined
+  return {
+    ...frame(title),
+    data: { values: values.filter((one) => Number.isFinite(one.x) && Number.isFinite(one.y)) },
+    mark: { type: 'line', point: true, strokeWidth: 2 },
+    encoding: {
+      x: { field: 'x', type: 'quantitative', scale: { type: 'log' }, title: x },
+      y: { field: 'y', type: 'quantitative', scale: { type: 'log' }, title: y },
+      color: color([...new Set(values.map(({ subject }) => subject))]),
     },
   }
 }
 
 function barsSpec(
-  title: string,
-  rows: readonly Row[],
-  { bars, unit }: { bars: string; unit: string },
+  scenario: Scenario,
+  { rows }: ScenarioResult,
+  { bars, unit }: { readonly bars: string; readonly unit: string },
 ): TopLevelSpec | undefined {
-  const values = rows.flatMap(({ subject, figures }) => {
-    const all = figures[bars] ?? []
+  const values = rows.flatMap((row) => {
+    const all = present(row.figures[bars] ?? [])
+    const subject = `${row.subject} (${promiseOf(scenario, row)})`
     return all.length === 0 ? [] : [{ subject, middle: median(all), low: Math.min(...all), high: Math.max(...all) }]
   })
   if (values.length === 0) return undefined
-  const y = { field: 'subject', type: 'nominal', sort: null, title: null, axis: { labelLimit: 240 } } as const
+  const y = { field: 'subject', type: 'nominal', sort: null, title: null, axis: { labelLimit: 340 } } as const
   return {
-    ...frame(title),
+    ...frame(scenario.name),
     height: { step: 28 },
     data: { values },
     layer: [
@@ -94,6 +133,6 @@ function frame(title: string): { title: string; width: number; background: strin
 
 function color(subjects: readonly string[]) {
   const range = subjects.map((subject) => COLORS.find(([start]) => subject.startsWith(start))?.[1] ?? '#eeca3b')
-  const legend = { labelLimit: 240, orient: 'bottom', columns: 3 } as const
+  const legend = { labelLimit: 340, orient: 'bottom', columns: 2 } as const
   return { field: 'subject', type: 'nominal', scale: { domain: [...subjects], range }, title: null, legend } as const
 }

@@ -1,9 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { arch, cpus, loadavg, platform, totalmem } from 'node:os'
 import { join } from 'node:path'
-import { median, type Scenario, type ScenarioResult } from './scenario.js'
+import { stringify, type Measurement } from './run-state.js'
+import { median, present, type Goal, type Row, type Scenario, type ScenarioResult } from './scenario.js'
 
 export interface Environment {
+  readonly commit: string
   readonly command: string
   readonly date: string
   readonly machine: string
@@ -12,9 +14,15 @@ export interface Environment {
   readonly runs: number
 }
 
-export function environment(command: string, runs: number, versions: Record<string, string>): Environment {
+export function environment(
+  commit: string,
+  command: string,
+  runs: number,
+  versions: Record<string, string>,
+): Environment {
   const [cpu] = cpus()
   return {
+    commit,
     command,
     date: new Date().toISOString(),
     machine: `${platform()} ${arch()}, ${cpus().length} x ${cpu?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
@@ -26,53 +34,112 @@ export function environment(command: string, runs: number, versions: Record<stri
   }
 }
 
-export type Finished = readonly [Scenario, ScenarioResult]
+export interface Finished {
+  readonly scenario: Scenario
+  readonly result: ScenarioResult
+  readonly measurements: readonly Measurement[]
+}
 
-/** By scenario, an SVG. */
-export type Pictures = ReadonlyMap<string, string>
+export interface Run {
+  readonly env: Environment
+  readonly stem: string
+  readonly finished: readonly Finished[]
+  /** Scenarios that were asked for and have not ended. */
+  readonly missing: readonly string[]
+  /** By scenario, an SVG. */
+  readonly pictures: ReadonlyMap<string, string>
+}
 
-export function markdown(env: Environment, finished: readonly Finished[], stem: string, pictures: Pictures): string {
+export function markdown({ env, stem, finished, missing, pictures }: Run): string {
   const lines = [
     '# Benchmark results',
     '',
-    `Made by \`${env.command}\` on ${env.date}.`,
+    `Made by \`${env.command}\` of commit ${env.commit}, begun on ${env.date}.`,
     `${env.machine}; load before the start ${env.loadBefore}.`,
     `${Object.entries(env.versions)
       .map(([name, version]) => `${name} ${version}`)
       .join(', ')}.`,
-    `Medians of ${env.runs} runs, or as many as a scenario says; in brackets the lowest and the highest.`,
+    `Medians of ${env.runs} rounds, or as many as a scenario says; in brackets the lowest and the highest. The file beside this one has every round, with the load and the steal of the machine.`,
     ...(env.command.includes('--quick') ? ['A quick run: fewer messages than the descriptions say.'] : []),
+    ...(missing.length === 0
+      ? []
+      : ['', `**This run is not complete: it ended before ${missing.join(', ')}.** What it measured stays.`]),
   ]
-  for (const [scenario, result] of finished) {
-    lines.push('', `## ${scenario.name}`, '', scenario.description, '', ...roundsOfIt(scenario, env), ...table(result))
+  for (const { scenario, result, measurements } of finished) {
+    lines.push('', `## ${scenario.name}`, '', scenario.description, '', ...circumstances(measurements), '')
+    lines.push(...table(scenario, result))
     if (pictures.has(scenario.name)) lines.push(`![${scenario.name}](${pictureName(stem, scenario.name)})`, '')
-    for (const goal of result.goals ?? []) {
-      lines.push(
-        `- ${goal.reached ? 'reached' : '**NOT reached**'}: ${goal.what} ${format(goal.measured)} (goal ${goal.goal})`,
-      )
-    }
     for (const note of result.notes ?? []) lines.push(`- ${note}`)
+    for (const { subject, round, error } of measurements.filter((one) => one.error !== undefined)) {
+      lines.push(`- **failed**: round ${round} of ${subject}: ${error}`)
+    }
+    if (result.text !== undefined) lines.push('', ...result.text)
   }
-  return `${lines.join('\n')}\n`
+  lines.push('', ...tableOfGoals(finished))
+  return `${lines.join('\n').replaceAll(/\n{3,}/g, '\n\n')}\n`
 }
 
-function roundsOfIt({ maxRuns }: Scenario, { runs }: Environment): string[] {
-  return maxRuns === undefined || maxRuns >= runs ? [] : [`Rounds: ${maxRuns}.`, '']
-}
-
-function table({ rows }: ScenarioResult): string[] {
-  const names = [...new Set(rows.flatMap((row) => Object.keys(row.figures)))]
-  const body = rows.map((row) => [row.subject, ...names.map((name) => cell(row.figures[name]))])
+function circumstances(measurements: readonly Measurement[]): string[] {
+  if (measurements.length === 0) return []
+  const seconds = measurements.reduce((sum, one) => sum + one.seconds, 0)
+  const spread = (values: readonly number[]): string =>
+    `${format(Math.min(...values))} to ${format(Math.max(...values))}`
+  const rounds = Math.max(...measurements.map(({ round }) => round))
+  const loads = spread(measurements.map(({ load }) => load))
+  const steals = spread(measurements.map(({ stealPercent }) => stealPercent))
   return [
-    `| | ${names.join(' | ')} |`,
-    `|---|${names.map(() => '---:').join('|')}|`,
+    `${rounds} round${rounds === 1 ? '' : 's'}, ${format(Math.round(seconds))} s; load before a measurement ${loads}, steal in one ${steals} %.`,
+  ]
+}
+
+export function promiseOf(scenario: Scenario, row: Row): string {
+  const promise = row.promise ?? scenario.promise
+  if (promise === undefined) throw new Error(`${scenario.name}: what does ${row.subject} promise?`)
+  return promise
+}
+
+function table(scenario: Scenario, { rows }: ScenarioResult): string[] {
+  if (rows.length === 0) return []
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row.figures)))]
+  const body = rows.map((row) => [
+    row.subject,
+    promiseOf(scenario, row),
+    ...names.map((name) => cell(row.figures[name])),
+  ])
+  return [
+    `| | promise | ${names.join(' | ')} |`,
+    `|---|---|${names.map(() => '---:').join('|')}|`,
     ...body.map((cells) => `| ${cells.join(' | ')} |`),
     '',
   ]
 }
 
-function cell(values: readonly number[] | undefined): string {
-  if (values === undefined || values.length === 0) return ''
+/** All goals of the run, with by how much each was reached or missed. */
+export function tableOfGoals(finished: readonly Finished[]): string[] {
+  const goals = finished.flatMap(({ scenario, result }) => (result.goals ?? []).map((goal) => ({ scenario, goal })))
+  if (goals.length === 0) return []
+  const measured = goals.filter(({ goal }) => !Number.isNaN(goal.measured))
+  const reached = measured.filter(({ goal }) => goal.reached).length
+  return [
+    '## Goals',
+    '',
+    `${reached} of ${measured.length} reached. A comparison is made within each round; the times say how many times as good as the goal the figure is, so that 1 and more is reached.`,
+    '',
+    '| scenario | what | measured | goal | times | reached |',
+    '|---|---|---:|---:|---:|---|',
+    ...goals.map(({ scenario, goal }) => `| ${scenario.name} | ${goal.what} | ${cellOf(goal)} |`),
+  ]
+}
+
+function cellOf(goal: Goal): string {
+  if (Number.isNaN(goal.measured)) return ['', goal.goal, '', 'not measured'].join(' | ')
+  const times = Number.isFinite(goal.times) ? format(goal.times) : ''
+  return [cell(goal.rounds ?? [goal.measured]), goal.goal, times, goal.reached ? 'yes' : '**no**'].join(' | ')
+}
+
+function cell(given: readonly number[] | undefined): string {
+  const values = present(given ?? [])
+  if (values.length === 0) return ''
   const middle = format(median(values))
   if (values.length === 1) return middle
   return `${middle} (${format(Math.min(...values))} to ${format(Math.max(...values))})`
@@ -84,22 +151,22 @@ export function format(value: number): string {
   return String(Math.round(value * 100) / 100)
 }
 
-export function save(
-  dir: string,
-  stem: string,
-  env: Environment,
-  finished: readonly Finished[],
-  pictures: Pictures,
-): void {
+export function save(dir: string, run: Run): void {
+  const { env, stem, finished, missing, pictures } = run
   mkdirSync(join(dir, 'plots', stem), { recursive: true })
-  const scenarios = finished.map(([{ name, description, maxRuns }, result]) => ({
+  const scenarios = finished.map(({ scenario: { name, description, promise, maxRuns }, result, measurements }) => ({
     name,
     description,
+    promise,
     maxRuns,
     ...result,
+    measurements,
   }))
-  writeFileSync(join(dir, `${stem}.json`), `${JSON.stringify({ ...env, scenarios }, null, 2)}\n`)
-  writeFileSync(join(dir, `${stem}.md`), markdown(env, finished, stem, pictures))
+  writeFileSync(
+    join(dir, `${stem}.json`),
+    `${stringify({ ...env, isComplete: missing.length === 0, missing, scenarios }, 2)}\n`,
+  )
+  writeFileSync(join(dir, `${stem}.md`), markdown(run))
   for (const [name, svg] of pictures) writeFileSync(join(dir, pictureName(stem, name)), `${svg}\n`)
 }
 

@@ -1,15 +1,22 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.nio.NioEventLoopGroup;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntFunction;
 import org.redisson.Redisson;
 import org.redisson.api.RBlockingQueue;
@@ -17,14 +24,14 @@ import org.redisson.api.RDelayedQueue;
 import org.redisson.api.RFuture;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
+import org.redisson.config.SingleServerConfig;
+import org.redisson.config.SslVerificationMode;
 
 /** Redisson behind the line protocol of benchmarks/subjects/external.ts. */
 @SuppressWarnings("deprecation") // what is measured is the deprecated queue
 public class Bench {
   static final ObjectMapper JSON = new ObjectMapper();
   static final long HOUR = 3_600_000;
-  /** How many calls are under way when messages are added as fast as it goes; it has no call for many. */
-  static final int BULK_IN_FLIGHT = 1_000;
   static final int WARM_UP = 5_000;
 
   static final List<RedissonClient> clients = new ArrayList<>();
@@ -62,9 +69,10 @@ public class Bench {
     switch (request.get("do").asText()) {
       case "open" -> open(request);
       case "ready" -> ready();
-      case "schedule" -> schedule(request.get("dues"));
-      case "load" -> load(request.get("count").asInt());
-      case "add" -> answer.put("seconds", add(request.get("count").asInt(), request.get("mode").asText()));
+      case "schedule" -> schedule(request.get("dues"), request.get("inFlight").asInt());
+      case "load" -> load(request.get("count").asInt(), request.get("inFlight").asInt());
+      case "produce" -> produce(request.get("dues"));
+      case "add" -> answer.put("seconds", add(request.get("count").asInt(), request.get("inFlight").asInt()));
       case "take" -> take(request, answer);
       default -> throw new IllegalArgumentException("unknown request " + request.get("do"));
     }
@@ -74,10 +82,20 @@ public class Bench {
     payloadBytes = request.get("payloadBytes").asInt();
     String name = request.get("queue").asText();
     int count = request.has("clients") ? request.get("clients").asInt() : 1;
+    // clients of one process share threads, as Redisson's documentation advises: each would start 48 of its own
+    EventLoopGroup loops = count > 1 ? new NioEventLoopGroup(32) : null;
     for (int i = 0; i < count; i++) {
       Config config = new Config();
-      // each consumer that waits holds a connection; by default there are 64
-      config.useSingleServer().setAddress(request.get("url").asText()).setConnectionPoolSize(256);
+      // each consumer that waits holds a connection; by default there are 64, of which 24 are opened at once
+      SingleServerConfig server = config.useSingleServer().setAddress(request.get("url").asText());
+      if (count > 1) {
+        config.setEventLoopGroup(loops).setExecutor(threads);
+        server.setConnectionMinimumIdleSize(2).setConnectionPoolSize(64);
+      } else {
+        server.setConnectionPoolSize(256);
+      }
+      // the certificate is made for the run: connecting is not measured, and what is sent is encrypted all the same
+      if (request.has("ca")) config.setSslVerificationMode(SslVerificationMode.NONE);
       RedissonClient client = Redisson.create(config);
       clients.add(client);
       RBlockingQueue<String> queue = client.getBlockingQueue(name);
@@ -94,25 +112,40 @@ public class Bench {
     inFlight(WARM_UP, 64, i -> otherDelayed.offerAsync(payload(i), 0, TimeUnit.MILLISECONDS));
     for (int i = 0; i < WARM_UP; i++) other.take();
     inFlight(WARM_UP, 64, i -> other.offerAsync(payload(i)));
-    for (int left = WARM_UP; left > 0;) left -= other.poll(100).size();
+    for (int left = WARM_UP; left > 0;) {
+      for (List<String> values : other.pollFirstFromAny(Duration.ofSeconds(1), 100).values()) left -= values.size();
+    }
     otherDelayed.destroy();
     for (RBlockingQueue<String> queue : queues) queue.poll();
   }
 
-  static void schedule(JsonNode dues) throws Exception {
-    inFlight(dues.size(), BULK_IN_FLIGHT, i ->
+  static void schedule(JsonNode dues, int width) throws Exception {
+    inFlight(dues.size(), width, i ->
         delayed.offerAsync(payload(i), Math.max(0, dues.get(i).asLong() - System.currentTimeMillis()), TimeUnit.MILLISECONDS));
   }
 
-  static void load(int count) throws Exception {
-    inFlight(count, BULK_IN_FLIGHT, i -> queues.get(0).offerAsync(payload(i)));
+  static void load(int count, int width) throws Exception {
+    inFlight(count, width, i -> queues.get(0).offerAsync(payload(i)));
   }
 
-  static double add(int count, String mode) throws Exception {
-    int width = mode.equals("one at a time") ? 1 : mode.equals("bulk") ? BULK_IN_FLIGHT : 64;
+  /** Each at its moment, whatever has become of those before it. */
+  static void produce(JsonNode at) throws Exception {
+    List<RFuture<Boolean>> offers = new ArrayList<>();
+    for (int i = 0; i < at.size(); i++) {
+      for (long wait; (wait = at.get(i).asLong() * 1_000 - micros()) > 0;) LockSupport.parkNanos(wait * 1_000);
+      offers.add(queues.get(0).offerAsync(payload(i)));
+    }
+    for (RFuture<Boolean> offer : offers) offer.toCompletableFuture().get();
+  }
+
+  static double add(int count, int width) throws Exception {
     long started = System.nanoTime();
     inFlight(count, width, i -> delayed.offerAsync(payload(i), HOUR, TimeUnit.MILLISECONDS));
     return (System.nanoTime() - started) / 1e9;
+  }
+
+  static long micros() {
+    return ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
   }
 
   static void inFlight(int count, int width, IntFunction<RFuture<?>> action) throws Exception {
@@ -142,10 +175,15 @@ public class Bench {
       threads.execute(() -> {
         try {
           while (taken.get() < count) {
-            String first = queue.take();
-            if (note(first, indexes, at, taken)) done.release();
-            if (batch > 1) {
-              for (String value : queue.poll(batch - 1)) if (note(value, indexes, at, taken)) done.release();
+            if (batch == 1) {
+              if (note(queue.take(), indexes, at, taken)) done.release();
+              continue;
+            }
+            // one call waits for the first and gives as many as there are
+            Map<String, List<String>> found = queue.pollFirstFromAny(Duration.ofSeconds(10), batch);
+            if (found == null) continue;
+            for (List<String> values : found.values()) {
+              for (String value : values) if (note(value, indexes, at, taken)) done.release();
             }
           }
         } catch (Exception failed) {
@@ -159,7 +197,7 @@ public class Bench {
   }
 
   static boolean note(String value, int[] indexes, long[] at, AtomicInteger taken) {
-    long now = System.currentTimeMillis();
+    long now = micros();
     int place = taken.getAndIncrement();
     if (place >= indexes.length) return false;
     indexes[place] = Integer.parseInt(value.substring(0, value.indexOf(':')));

@@ -28,28 +28,27 @@ interface Side {
 
 function ours(url: string): Side {
   const client = createClient({ url })
-  const queue = client.getBlockingQueue('bench')
-  const abort = new AbortController()
+  const queue = client.getReliableQueue('bench')
   return {
-    add: (value) => queue.offer(value),
-    addMany: (values) => queue.addAll(values),
-    async work(count, concurrency) {
-      let left = count
-      const loop = async (): Promise<void> => {
-        while (left > 0) {
-          await queue.take({ signal: abort.signal })
-          if (--left === 0) abort.abort()
-        }
-      }
-      const ended = Array.from({ length: concurrency }, () =>
-        loop().catch((error: unknown) => {
-          if (!abort.signal.aborted) throw error
-        }),
-      )
-      await Promise.all(ended)
-    },
+    add: (value) => queue.add(value),
+    addMany: (values) => queue.addMany(values.map((payload) => ({ payload }))),
+    work: (count, concurrency) =>
+      handledAll(count, (handle) => {
+        client.createWorker(queue, handle, { concurrency, prefetch: concurrency })
+      }),
     close: () => client.shutdown(),
   }
+}
+
+/** Resolves when the handler has begun so often. */
+function handledAll(count: number, work: (handle: () => Promise<void>) => void): Promise<void> {
+  return new Promise((resolve) => {
+    let left = count
+    work(async () => {
+      if (--left === 0) resolve()
+      return Promise.resolve()
+    })
+  })
 }
 
 function bull(url: string): Side {
@@ -60,17 +59,10 @@ function bull(url: string): Side {
   return {
     add: (value) => queue.add('job', value),
     addMany: (values) => queue.addBulk(values.map((data) => ({ name: 'job', data }))),
-    async work(count, concurrency) {
-      let left = count
-      let finished: () => void = () => undefined
-      const done = new Promise<void>((resolve) => (finished = resolve))
-      const handle = (): Promise<void> => {
-        if (--left === 0) finished()
-        return Promise.resolve()
-      }
-      worker = new Worker('bench', handle, { connection, concurrency })
-      await done
-    },
+    work: (count, concurrency) =>
+      handledAll(count, (handle) => {
+        worker = new Worker('bench', handle, { connection, concurrency })
+      }),
     async close() {
       await worker?.close()
       await queue.close()
@@ -136,7 +128,7 @@ export const bullmqBench: readonly Scenario[] = Object.entries(MEASURES).map(([n
         .finally(() => side.close())
     }
     const measureOf = (open: (url: string) => Side) => () => onStage(bench, {}, (stage) => on(stage, open))
-    const rows = await rounds(bench, { redelayed: measureOf(ours), BullMQ: measureOf(bull) })
+    const rows = await rounds(bench, { 'redelayed, reliable queue': measureOf(ours), BullMQ: measureOf(bull) })
     return { rows }
   },
 }))

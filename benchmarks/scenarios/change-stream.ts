@@ -47,6 +47,7 @@ async function roundTrip(bench: Bench, changes: ChangesConfig | false, batch: nu
 
 function scenario(batch: number, alike: string): Scenario {
   return {
+    promise: 'at least once',
     name: `change-stream-${batch === 1 ? 'single' : 'batches'}`,
     description: `A reliable queue that keeps its changes, and one that does not: messages are added, polled and acknowledged, ${alike}.`,
     async run(bench) {

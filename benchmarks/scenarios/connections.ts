@@ -11,6 +11,7 @@ import { beeQueue } from '../subjects/bee-queue.js'
 import { bullmq } from '../subjects/bullmq.js'
 import { redelayed } from '../subjects/redelayed.js'
 import { redisson } from '../subjects/redisson.js'
+import { reliable } from '../subjects/reliable.js'
 import type { Subject } from '../subjects/subject.js'
 
 const OWN_CONNECTIONS = 1
@@ -114,7 +115,7 @@ async function connected(raw: Redis): Promise<number> {
 
 const elapsed = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-const SESSIONS = [redelayed('compact'), bullmq, beeQueue, redisson]
+const SESSIONS = [redelayed('compact'), redisson, reliable, bullmq, beeQueue]
 
 export const connections: readonly Scenario[] = [
   {
@@ -133,11 +134,17 @@ export const connections: readonly Scenario[] = [
         'bee-queue': () => consumersOf(bench, 'bee-queue', RIVALS_QUEUES),
       })
       const ours = await rounds(bench, { redelayed: () => oneClient(bench, RIVALS_QUEUES) })
-      return { rows: [...ours, ...rivals] }
+      return {
+        rows: [
+          ...ours.map((row) => ({ ...row, promise: 'at most once' as const })),
+          ...rivals.map((row) => ({ ...row, promise: 'at least once' as const })),
+        ],
+      }
     },
   },
   {
     name: 'connections-10000-queues',
+    promise: 'at most once',
     maxRuns: 3,
     description:
       'One redelayed client with a consumer on each of 10,000 queues: connections, what it costs while nothing happens, and after how long the last of 10,000 messages is found that nobody announced.',

@@ -185,6 +185,7 @@ async function singleAmongMany(
 function fairness(waiting: number, subjects: readonly string[], maxRuns: number): Scenario {
   const large = waiting.toLocaleString('en-US')
   return {
+    promise: 'at least once',
     name: `fairness-${waiting}-waiting`,
     description: `How long the first message of a tenant waits while ${large} of another wait, with ${SLOTS} handlers of ${HANDLER_MS} ms. BullMQ (open source) has no groups: there it waits for all of them.`,
     maxRuns,
@@ -240,6 +241,7 @@ const share = (rows: readonly Row[], name: string): number =>
 export const limits: readonly Scenario[] = [
   {
     name: 'wait-until-finished',
+    promise: 'at least once',
     description:
       'From adding a message until its result is there, one at a time: `waitUntilFinished` of both, at least once, results kept.',
     maxRuns: 3,
@@ -257,6 +259,7 @@ export const limits: readonly Scenario[] = [
   },
   {
     name: 'rate-limit',
+    promise: 'at least once',
     description: `${RATE * SECONDS} messages with a limit of ${RATE} a second over two workers: how full the fullest second was, and the mean rate. At least once.`,
     maxRuns: 3,
     async run(bench) {
@@ -273,6 +276,7 @@ export const limits: readonly Scenario[] = [
   fairness(1_000_000, [OURS], 3),
   {
     name: 'limits',
+    promise: 'at least once',
     description: 'What limits and groups cost a worker with a concurrency of 100 whose handler only notes the message.',
     maxRuns: 5,
     async run(bench) {

@@ -55,6 +55,7 @@ async function stop(worker: ChildProcess): Promise<void> {
 
 export const manyClients: Scenario = {
   name: 'many-clients',
+  promise: 'at most once',
   description: `How many transfer scripts one due time costs when many clients hold the queue, and how late the transfer is; a message every ${GAP_MS} ms.`,
   async run(bench) {
     const rows = await rounds(bench, {

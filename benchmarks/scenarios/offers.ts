@@ -102,6 +102,7 @@ async function bulk(bench: Bench): Promise<Record<string, number>> {
 
 export const offers: Scenario = {
   name: 'offers',
+  promise: 'at most once',
   maxRuns: 3,
   description:
     'Messages added per second, beside the same script sent by bare ioredis with ready-made entry bytes, in turns.',

@@ -94,7 +94,7 @@ async function measure<M>(
     const side = open(stage.url)
     const there: M[] = []
     const add = (count: number): Promise<unknown> =>
-      timedBulk(count, BULK, 2, async (from, to) => there.push(...(await side.add(to - from))))
+      timedBulk(count, { size: BULK, inFlight: 2 }, async (from, to) => there.push(...(await side.add(to - from))))
     const spent: Record<string, number> = {}
     const change = async (what: string, messages: readonly M[], action: (message: M) => Promise<unknown>) => {
       const worked = await countWork(stage.raw)
@@ -131,6 +131,7 @@ function atMostTwice(rows: readonly Row[], [few, many]: readonly [few: string, m
 
 export const reliableChanges: Scenario = {
   name: 'reliable-changes',
+  promise: 'at least once',
   description:
     'What it costs to cancel and to reschedule one message by its id, with 1,000 and with 1,000,000 pending, 64 changes under way: time of the scripts at the server, and what passes at the client. BullMQ by `job.remove` and `job.changeDelay`, bee-queue by `removeJob`; it cannot reschedule.',
   maxRuns: 3,

@@ -148,6 +148,7 @@ async function measure(
 
 export const transfersNone: Scenario = {
   name: 'transfers-none',
+  promise: 'at most once',
   maxRuns: 3,
   description: `How fast one client moves overdue messages of mixed delays with \`layout: 'compact'\`, ${PORTION.toLocaleString('en-US')} at a time, by the size of the backlog.`,
   async run(bench) {
@@ -184,6 +185,7 @@ export const transfersNone: Scenario = {
 
 export const transfersList: Scenario = {
   name: 'transfers-list',
+  promise: 'at most once',
   maxRuns: 3,
   description: `How fast ${OVERDUE.toLocaleString('en-US')} overdue messages move with \`layout: 'redisson'\`, 100,000 pending; in offer order, and of mixed delays.`,
   async run(bench) {

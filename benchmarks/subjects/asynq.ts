@@ -3,18 +3,24 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { which } from '../../scripts/redis.js'
 import { ExternalSession } from './external.js'
-import type { Subject } from './subject.js'
+import { bulksOf, type Subject } from './subject.js'
 
 const SOURCE = fileURLToPath(new URL('../asynq', import.meta.url))
 const CACHE = fileURLToPath(new URL('../../.cache/asynq-bench', import.meta.url))
+
+/** It has no call for many: so many calls are under way, and its pool has as many connections. */
+const IN_FLIGHT = 64
 
 /** asynq in Go, in a process of its own. By default it checks every 5 s for what is due, and it keeps due times
  * in whole seconds, cut off, so it is early; 10 ms is as good as it gets. */
 export const asynq: Subject = {
   name: 'asynq, checking every 10 ms',
+  promise: 'at least once',
+  bulks: bulksOf([1], [16, 64, 256]),
+  isExternal: true,
   notInQuickRuns: true,
   missing: () => (which('go') === undefined ? 'it needs go on PATH' : undefined),
-  open: async (options) => ExternalSession.open([program()], options),
+  open: async (options) => ExternalSession.open([program()], options, IN_FLIGHT),
 }
 
 let built: string | undefined

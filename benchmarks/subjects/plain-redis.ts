@@ -1,12 +1,16 @@
 import { Redis } from 'ioredis'
 import {
+  bulksOf,
   Collector,
   farAway,
   HOUR_MS,
+  IN_FLIGHT,
+  paced,
   payloadOf,
   timed,
   timedBulk,
   type AddMode,
+  type Bulk,
   type Session,
   type SessionOptions,
   type Subject,
@@ -14,8 +18,9 @@ import {
   type Taken,
 } from './subject.js'
 
-const PIPELINE = 250
-const IN_FLIGHT = 4
+const BULK = { size: 250, inFlight: 4 }
+/** The size is in the name of one of them. */
+const BULKS = bulksOf([BULK.size], [1, 2, 4, 8])
 
 /**
  * The floor: the bare commands, sent by ioredis without any library, without safety and without bookkeeping. One ZADD per
@@ -23,12 +28,16 @@ const IN_FLIGHT = 4
  */
 export const plainRedis: Subject = {
   name: 'plain Redis (floor)',
+  promise: 'at most once',
+  bulks: BULKS,
   open: (options) => Promise.resolve(new PlainSession(options, false)),
 }
 
 /** The same with one ZADD for many messages, where many are added at once: what no queue can come near that answers for each. */
 export const plainRedisVariadic: Subject = {
   name: 'plain Redis, one ZADD for 250',
+  promise: 'at most once',
+  bulks: BULKS,
   open: (options) => Promise.resolve(new PlainSession(options, true)),
 }
 
@@ -42,7 +51,7 @@ class PlainSession implements Session {
   constructor(options: SessionOptions, variadic: boolean) {
     this.#options = options
     this.#variadic = variadic
-    this.#redis = new Redis(options.url)
+    this.#redis = new Redis(options.url, options.ca === undefined ? {} : { tls: { ca: options.ca } })
   }
 
   async schedule(dues: readonly number[]): Promise<readonly number[]> {
@@ -55,18 +64,22 @@ class PlainSession implements Session {
     await this.#zadd(count, () => now + farAway())
   }
 
-  async load(count: number): Promise<void> {
-    await timedBulk(count, PIPELINE, IN_FLIGHT, (from, to) =>
-      this.#redis.rpush(this.#options.queue, ...Array.from({ length: to - from }, (_, i) => this.#payload(from + i))),
-    )
+  async load(count: number, singles?: number): Promise<void> {
+    if (singles !== undefined) await timed(count, singles, (index) => this.#push(index))
+    else
+      await timedBulk(count, this.#bulk, (from, to) =>
+        this.#redis.rpush(this.#options.queue, ...Array.from({ length: to - from }, (_, i) => this.#payload(from + i))),
+      )
   }
 
   async add(count: number, mode: AddMode): Promise<number> {
     const due = Date.now() + HOUR_MS
     if (mode === 'bulk') return this.#zadd(count, () => due)
-    return timed(count, mode === 'one at a time' ? 1 : 64, () =>
-      this.#redis.zadd(this.#key, due, this.#payload(this.#added++)),
-    )
+    return timed(count, IN_FLIGHT[mode], () => this.#redis.zadd(this.#key, due, this.#payload(this.#added++)))
+  }
+
+  async produce(at: readonly number[]): Promise<void> {
+    await paced(at, (index) => this.#push(index))
   }
 
   async ready(): Promise<void> {
@@ -95,7 +108,7 @@ class PlainSession implements Session {
   }
 
   #zadd(count: number, dueOf: (index: number) => number): Promise<number> {
-    return timedBulk(count, PIPELINE, IN_FLIGHT, (from, to) => {
+    return timedBulk(count, this.#bulk, (from, to) => {
       const members = Array.from(
         { length: to - from },
         (_, i) => [dueOf(from + i), this.#payload(this.#added++)] as const,
@@ -105,6 +118,14 @@ class PlainSession implements Session {
       for (const [due, payload] of members) pipeline.zadd(this.#key, due, payload)
       return pipeline.exec()
     })
+  }
+
+  get #bulk(): Bulk {
+    return this.#options.bulk ?? BULK
+  }
+
+  #push(index: number): Promise<number> {
+    return this.#redis.rpush(this.#options.queue, this.#payload(index))
   }
 
   get #key(): string {

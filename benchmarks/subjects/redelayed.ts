@@ -1,12 +1,16 @@
 import { createClient, type BlockingQueue, type RedelayedClient } from '../../dist/index.js'
 import {
+  bulksOf,
   Collector,
   farAway,
   HOUR_MS,
+  IN_FLIGHT,
+  paced,
   payloadOf,
   timed,
   timedBulk,
   type AddMode,
+  type Bulk,
   type Session,
   type SessionOptions,
   type Subject,
@@ -14,15 +18,21 @@ import {
   type Taken,
 } from './subject.js'
 
-const BULK = 5_000
+const BULK = { size: 5_000, inFlight: 1 }
 const CONSUMER_CHUNK = 1_000
 
 /** This package, with its default codec. */
 export function redelayed(layout: 'compact' | 'redisson'): Subject {
   return {
     name: `redelayed, layout '${layout}'`,
+    promise: 'at most once',
+    bulks: bulksOf([250, 1_000, 5_000], [1, 2, 4]),
     open: (options) => Promise.resolve(new RedelayedSession(options, layout)),
   }
+}
+
+export function clientOf({ url, ca }: SessionOptions): RedelayedClient {
+  return createClient({ url, ...(ca !== undefined && { tls: { ca } }) })
 }
 
 class RedelayedSession implements Session {
@@ -35,7 +45,7 @@ class RedelayedSession implements Session {
 
   constructor(options: SessionOptions, layout: 'compact' | 'redisson') {
     this.#options = options
-    this.#clients = Array.from({ length: options.clients ?? 1 }, () => createClient({ url: options.url }))
+    this.#clients = Array.from({ length: options.clients ?? 1 }, () => clientOf(options))
     this.#queues = this.#clients.map((client) => client.getBlockingQueue<string>(options.queue))
     const [first] = this.#queues
     const [client] = this.#clients
@@ -44,36 +54,44 @@ class RedelayedSession implements Session {
   }
 
   async schedule(dues: readonly number[]): Promise<readonly number[]> {
-    for (let from = 0; from < dues.length; from += BULK) {
-      const part = dues.slice(from, from + BULK)
-      await this.#delayed.offerAll(part.map((due, i) => ({ value: this.#payload(from + i), date: new Date(due) })))
-    }
+    await timedBulk(dues.length, this.#bulk, (from, to) =>
+      this.#delayed.offerAll(
+        dues.slice(from, to).map((due, i) => ({ value: this.#payload(from + i), date: new Date(due) })),
+      ),
+    )
     return dues
   }
 
   async fill(count: number): Promise<void> {
-    await timedBulk(count, BULK, 1, (from, to) =>
+    await timedBulk(count, this.#bulk, (from, to) =>
       this.#delayed.offerAll(
         Array.from({ length: to - from }, (_, i) => ({ value: this.#payload(from + i), delay: farAway() })),
       ),
     )
   }
 
-  async load(count: number): Promise<void> {
+  async load(count: number, singles?: number): Promise<void> {
     const [queue] = this.#queues
-    await timedBulk(count, BULK, 1, async (from, to) =>
-      queue?.addAll(Array.from({ length: to - from }, (_, i) => this.#payload(from + i))),
-    )
+    if (singles !== undefined) await timed(count, singles, async (index) => queue?.offer(this.#payload(index)))
+    else
+      await timedBulk(count, this.#bulk, async (from, to) =>
+        queue?.addAll(Array.from({ length: to - from }, (_, i) => this.#payload(from + i))),
+      )
   }
 
   async add(count: number, mode: AddMode): Promise<number> {
     const value = this.#payload(0)
     if (mode !== 'bulk') {
-      return timed(count, mode === 'one at a time' ? 1 : 64, () => this.#delayed.offer(value, HOUR_MS))
+      return timed(count, IN_FLIGHT[mode], () => this.#delayed.offer(value, HOUR_MS))
     }
-    return timedBulk(count, BULK, 1, (from, to) =>
+    return timedBulk(count, this.#bulk, (from, to) =>
       this.#delayed.offerAll(Array.from({ length: to - from }, () => ({ value, delay: HOUR_MS }))),
     )
+  }
+
+  async produce(at: readonly number[]): Promise<void> {
+    const [queue] = this.#queues
+    await paced(at, async (index) => queue?.offer(this.#payload(index)))
   }
 
   async ready(): Promise<void> {
@@ -105,6 +123,10 @@ class RedelayedSession implements Session {
     } catch (error) {
       if (!signal.aborted) throw error
     }
+  }
+
+  get #bulk(): Bulk {
+    return this.#options.bulk ?? BULK
   }
 
   #payload(index: number): string {

@@ -1,8 +1,13 @@
-import { createClient, type AddItem, type RedelayedClient, type ReliableQueue } from '../../dist/index.js'
+import type { AddItem, RedelayedClient, ReliableQueue } from '../../dist/index.js'
+import { clientOf } from './redelayed.js'
 import {
+  bulksOf,
   Collector,
   farAway,
+  handlerOf,
   HOUR_MS,
+  IN_FLIGHT,
+  paced,
   payloadOf,
   timed,
   timedBulk,
@@ -14,11 +19,13 @@ import {
   type Taken,
 } from './subject.js'
 
-const BULK = 5_000
+const BULK = { size: 5_000, inFlight: 1 }
 
 /** This package's reliable queue and its worker, which keep a message until it is acknowledged, as BullMQ and bee-queue do. */
 export const reliable: Subject = {
   name: 'redelayed, reliable queue',
+  promise: 'at least once',
+  bulks: bulksOf([250, 1_000, 5_000], [1, 2, 4]),
   open: (options) => Promise.resolve(new ReliableSession(options)),
 }
 
@@ -29,7 +36,7 @@ class ReliableSession implements Session {
 
   constructor(options: SessionOptions) {
     this.#options = options
-    this.#clients = Array.from({ length: options.clients ?? 1 }, () => createClient({ url: options.url }))
+    this.#clients = Array.from({ length: options.clients ?? 1 }, () => clientOf(options))
     const [client] = this.#clients
     if (client === undefined) throw new Error('a session needs a client')
     this.#queue = client.getReliableQueue<string>(options.queue)
@@ -44,14 +51,19 @@ class ReliableSession implements Session {
     await this.#addMany(count, (index) => ({ payload: this.#payload(index), delay: farAway() }))
   }
 
-  async load(count: number): Promise<void> {
-    await this.#addMany(count, (index) => ({ payload: this.#payload(index) }))
+  async load(count: number, singles?: number): Promise<void> {
+    if (singles !== undefined) await timed(count, singles, (index) => this.#queue.add(this.#payload(index)))
+    else await this.#addMany(count, (index) => ({ payload: this.#payload(index) }))
   }
 
   async add(count: number, mode: AddMode): Promise<number> {
     const payload = this.#payload(0)
     if (mode === 'bulk') return this.#addMany(count, () => ({ payload, delay: HOUR_MS }))
-    return timed(count, mode === 'one at a time' ? 1 : 64, () => this.#queue.add(payload, { delay: HOUR_MS }))
+    return timed(count, IN_FLIGHT[mode], () => this.#queue.add(payload, { delay: HOUR_MS }))
+  }
+
+  async produce(at: readonly number[]): Promise<void> {
+    await paced(at, (index) => this.#queue.add(this.#payload(index)))
   }
 
   /** A wait, because that is what subscribes. */
@@ -59,12 +71,12 @@ class ReliableSession implements Session {
     await Promise.all(this.#clients.map((client) => client.getReliableQueue(this.#options.queue).poll({ timeout: 10 })))
   }
 
-  async take(count: number, { consumers }: TakeOptions): Promise<Taken> {
+  async take(count: number, { consumers, handler }: TakeOptions): Promise<Taken> {
     const collector = new Collector(count)
     const each = Math.max(1, Math.floor(consumers / this.#clients.length))
     for (const client of this.#clients) {
       const queue = client.getReliableQueue<string>(this.#options.queue)
-      client.createWorker(queue, (payload) => collector.add(payload), { concurrency: each, prefetch: each })
+      client.createWorker(queue, handlerOf(collector, handler), { concurrency: each, prefetch: each })
     }
     return collector.done
   }
@@ -74,7 +86,7 @@ class ReliableSession implements Session {
   }
 
   #addMany(count: number, itemOf: (index: number) => AddItem<string>): Promise<number> {
-    return timedBulk(count, BULK, 1, (from, to) =>
+    return timedBulk(count, this.#options.bulk ?? BULK, (from, to) =>
       this.#queue.addMany(Array.from({ length: to - from }, (_, i) => itemOf(from + i))),
     )
   }

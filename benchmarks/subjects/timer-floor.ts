@@ -15,6 +15,7 @@ import {
  */
 export const timerFloor: Subject = {
   name: 'a timer and a PING (floor)',
+  promise: 'no queue',
   open: (options) => Promise.resolve(new TimerSession(options)),
 }
 
@@ -24,13 +25,15 @@ class TimerSession implements Session {
   readonly #timers: NodeJS.Timeout[] = []
   #collector: Collector | undefined
 
-  constructor({ url, payloadBytes }: SessionOptions) {
-    this.#redis = new Redis(url)
+  constructor({ url, ca, payloadBytes }: SessionOptions) {
+    this.#redis = new Redis(url, ca === undefined ? {} : { tls: { ca } })
     this.#bytes = payloadBytes
   }
 
   async schedule(dues: readonly number[]): Promise<readonly number[]> {
-    dues.forEach((due, index) => this.#timers.push(setTimeout(() => void this.#fire(index), due - Date.now())))
+    dues.forEach(
+      (due, index) => (this.#timers[index] = setTimeout(() => void this.#fire(index, due), due - Date.now())),
+    )
     return Promise.resolve(dues)
   }
 
@@ -51,6 +54,10 @@ class TimerSession implements Session {
     return this.fill()
   }
 
+  produce(): Promise<void> {
+    return this.fill()
+  }
+
   add(): Promise<number> {
     return Promise.reject(new Error('it stores nothing'))
   }
@@ -61,7 +68,12 @@ class TimerSession implements Session {
     return Promise.resolve()
   }
 
-  async #fire(index: number): Promise<void> {
+  /** A timer counts from a moment up to a millisecond ago, and fires too early by as much. */
+  async #fire(index: number, due: number): Promise<void> {
+    if (Date.now() < due) {
+      this.#timers[index] = setTimeout(() => void this.#fire(index, due), 1)
+      return
+    }
     await this.#redis.ping()
     this.#collector?.add(payloadOf(index, this.#bytes))
   }

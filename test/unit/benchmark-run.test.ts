@@ -1,0 +1,148 @@
+import { expect } from 'chai'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { environment, markdown, tableOfGoals, type Run } from '../../benchmarks/lib/report.js'
+import { OutOfTime, RunState } from '../../benchmarks/lib/run-state.js'
+import {
+  atLeast,
+  atMost,
+  inNoRound,
+  paired,
+  rounds,
+  type Bench,
+  type Row,
+  type Scenario,
+} from '../../benchmarks/lib/scenario.js'
+
+const HEAD = {
+  stem: 'one',
+  env: environment('abc', 'npm run bench', 2, {}),
+  options: { quick: false, only: undefined, runs: 2 },
+}
+
+describe('a run of the benchmarks', () => {
+  let dir: string
+  let file: string
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'redelayed-bench-run-'))
+    file = join(dir, 'run.jsonl')
+  })
+  afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+  const notMeasured = (): Promise<never> => Promise.reject(new Error('it was measured again'))
+
+  it('goes on where it stopped, with what was measured', async () => {
+    const first = RunState.begin(file, HEAD, Infinity)
+    await first.measured('s', 'a', 1, () => {
+      first.curve('a', [[1, 2]])
+      return Promise.resolve({ ms: 3, late: Infinity })
+    })
+    const second = RunState.resume(file, Infinity)
+    const again = await second?.measured('s', 'a', 1, notMeasured)
+    expect(again?.figures).to.deep.equal({ ms: 3, late: Infinity })
+    expect(again?.curves).to.deep.equal({ a: [[1, 2]] })
+    expect(second?.head.env.commit).to.equal('abc')
+  })
+
+  it('begins no measurement when its time is over, and gives those that it has', async () => {
+    await RunState.begin(file, HEAD, Infinity).measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
+    const state = RunState.resume(file, -1)
+    expect((await state?.measured('s', 'a', 1, notMeasured))?.figures).to.deep.equal({ ms: 3 })
+    const refused = await state?.measured('s', 'a', 2, notMeasured).catch((error: unknown) => error)
+    expect(refused).to.be.instanceOf(OutOfTime)
+  })
+
+  it('keeps a failure, and tries it again in the next call', async () => {
+    const first = await RunState.begin(file, HEAD, Infinity).measured('s', 'a', 1, () =>
+      Promise.reject(new Error('gone')),
+    )
+    expect(first.error).to.include('gone')
+    const state = RunState.resume(file, Infinity)
+    await state?.measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
+    expect(state?.of('s').map(({ error, figures }) => error ?? figures)).to.deep.equal(['Error: gone', { ms: 3 }])
+  })
+
+  it('reads a file whose last line was not written whole', async () => {
+    await RunState.begin(file, HEAD, Infinity).measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
+    appendFileSync(file, '{"scenario":"s","subj')
+    const state = RunState.resume(file, Infinity)
+    expect(state?.measurements).to.have.length(1)
+    await state?.measured('s', 'b', 1, () => Promise.resolve({ ms: 4 }))
+    expect(RunState.resume(file, Infinity)?.measurements.map(({ subject }) => subject)).to.deep.equal(['a', 'b'])
+  })
+
+  it('keeps a run that was not ended beside the next one', () => {
+    RunState.begin(file, HEAD, Infinity)
+    RunState.begin(file, { ...HEAD, stem: 'two' }, Infinity)
+    expect(RunState.resume(file, Infinity)?.head.stem).to.equal('two')
+    expect(readFileSync(`${file}.${HEAD.env.date.replaceAll(':', '-')}`, 'utf8')).to.include('"one"')
+  })
+})
+
+describe('figures of the benchmarks', () => {
+  const rows: Row[] = [
+    { subject: 'ours', promise: 'at least once', figures: { rate: [10, NaN, 30], lost: [0, 0, 0] } },
+    { subject: 'theirs', promise: 'at least once', figures: { rate: [5, 6, 10], lost: [0, NaN, 0] } },
+  ]
+
+  it('compare within each round, and leave out a round without one of both', () => {
+    const quotients = paired(rows, ['ours', 'rate'], ['theirs', 'rate'], (a, b) => a / b)
+    expect(quotients).to.deep.equal([2, 3])
+  })
+
+  it('have the round of a failed measurement empty', async () => {
+    const bench = {
+      runs: 2,
+      progress: () => undefined,
+      measured: (_subject: string, round: number) => Promise.resolve(round === 1 ? undefined : { rate: 7 }),
+    } as unknown as Bench
+    const [row] = await rounds(bench, { ours: () => Promise.resolve({}) })
+    expect(row?.figures).to.deep.equal({ rate: [NaN, 7] })
+  })
+
+  it('miss a duty in a round that has no figure', () => {
+    expect(inNoRound(rows, 'ours', 'lost').reached).to.equal(true)
+    expect(inNoRound(rows, 'theirs', 'lost').reached).to.equal(false)
+  })
+
+  it('say how many times as good as its goal each is', () => {
+    expect(atLeast('rate', [2, 4, 3], 1.5, '')).to.deep.include({ measured: 3, times: 2, reached: true })
+    expect(atMost('late', 4, 2, 'ms')).to.deep.include({ times: 0.5, reached: false })
+    expect(atMost('above', -1, 0, 'ms')).to.deep.include({ reached: true, times: NaN })
+    expect(atLeast('rate', NaN, 1, '')).to.deep.include({ reached: false })
+  })
+
+  const scenario: Scenario = {
+    name: 'burst',
+    description: 'A burst.',
+    run: () => Promise.reject(new Error('not run here')),
+  }
+  const runOf = (given: readonly Row[], missing: readonly string[]): Run => {
+    const result = { rows: given, goals: [atLeast('times as fast', [2, 3], 4, '')] }
+    return {
+      env: HEAD.env,
+      stem: 'one',
+      finished: [{ scenario, result, measurements: [] }],
+      missing,
+      pictures: new Map(),
+    }
+  }
+
+  it('stand in a table with the promise, and at the end with the goals', () => {
+    const page = markdown(runOf(rows, []))
+    expect(page).to.include('| ours | at least once | 20 (10 to 30) |')
+    expect(page).to.include('0 of 1 reached')
+    expect(page).to.include('| burst | times as fast | 2.5 (2 to 3) | >= 4 | 0.63 | **no** |')
+    expect(page).not.to.include('not complete')
+    expect(tableOfGoals(runOf(rows, []).finished).at(-1)).to.include('**no**')
+  })
+
+  it('are not shown without a promise', () => {
+    expect(() => markdown(runOf([{ subject: 'ours', figures: { rate: [1] } }], []))).to.throw('what does ours promise?')
+  })
+
+  it('of a run that did not end say so', () => {
+    expect(markdown(runOf(rows, ['memory', 'idle']))).to.include('not complete: it ended before memory, idle')
+  })
+})
