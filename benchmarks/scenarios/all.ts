@@ -5,16 +5,21 @@ import { adding } from './adding.js'
 import { bullmqBench } from './bullmq-bench.js'
 import { burst } from './burst.js'
 import { changeStream } from './change-stream.js'
+import { clientCosts } from './client-costs.js'
 import { connections } from './connections.js'
 import { costs } from './costs.js'
 import { lateness } from './lateness.js'
 import { limits } from './limits.js'
 import { manyClients } from './many-clients.js'
 import { memory } from './memory.js'
+import { mixed } from './mixed.js'
 import { offers } from './offers.js'
+import { openLoop } from './open-loop.js'
+import { planning } from './planning.js'
 import { recovery } from './recovery.js'
 import { reliableChanges } from './reliable-changes.js'
 import { sharded } from './sharded.js'
+import { surroundings } from './surroundings.js'
 import { taking } from './taking.js'
 import { tenMillion } from './ten-million.js'
 import { transferScripts } from './transfer-scripts.js'
@@ -29,6 +34,11 @@ export const SCENARIOS: readonly Scenario[] = [
   burst,
   ...memory,
   recovery,
+  mixed,
+  openLoop,
+  ...surroundings,
+  clientCosts,
+  planning,
   sharded,
   ...costs,
   manyClients,

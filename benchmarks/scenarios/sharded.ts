@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { createClient } from '../../dist/index.js'
 import { startCluster } from '../../test/support/redis-server.js'
 import { farAway, payloadOf } from '../subjects/subject.js'
-import { rounds, type Bench, type Scenario } from '../lib/scenario.js'
+import { atMost, quotients, rounds, type Bench, type Figures, type Scenario } from '../lib/scenario.js'
 
 const BULK = 5_000
 const PER_SECOND = 1_000
@@ -31,8 +31,8 @@ function difference(before: readonly Master[], after: readonly Master[], figure:
   return { sum, largestShare: Math.max(...each) / sum }
 }
 
-async function measure(bench: Bench, shards: number): Promise<Record<string, number>> {
-  const cluster = await startCluster()
+async function measure(bench: Bench, masterCount: number, shards: number): Promise<Figures> {
+  const cluster = await startCluster({ masters: masterCount })
   const masters = cluster.nodes.map(({ host, port }) => new Redis({ host, port }))
   const readAll = (): Promise<Master[]> => Promise.all(masters.map(read))
   try {
@@ -81,17 +81,38 @@ async function measure(bench: Bench, shards: number): Promise<Record<string, num
   }
 }
 
+/** Masters and shards. */
+const SETTINGS: readonly (readonly [masters: number, shards: number])[] = [
+  [1, 1],
+  [1, 12],
+  [2, 12],
+  [3, 12],
+  [6, 12],
+]
+
+const wordsOf = (masters: number, shards: number): string =>
+  `${masters} master${masters === 1 ? '' : 's'}, ${shards} shard${shards === 1 ? '' : 's'}`
+
 export const sharded: Scenario = {
   name: 'sharded',
+  promise: 'at most once',
   maxRuns: 3,
   description:
-    'One logical queue on a cluster of three masters on this machine, by the number of shards: 300,000 messages of 100 bytes added in bulk by one process, then 1,000 a second delivered to one consumer that takes batches. All share the cores of one machine, so the rates say little of a real cluster; the work per message and how even it is say what to plan with.',
+    'One logical queue on a cluster on this machine, by the number of masters and of shards: 300,000 messages of 100 bytes added in bulk by one process, then 1,000 a second delivered to one consumer that takes batches. All share the cores of one machine, so the rates say little of a real cluster; the work per message, over all masters, and how even it is say what to plan with.',
   async run(bench) {
+    const rows = await rounds(
+      bench,
+      Object.fromEntries(
+        SETTINGS.map(([masters, shards]) => [wordsOf(masters, shards), () => measure(bench, masters, shards)]),
+      ),
+    )
+    const figure = 'server CPU us to add'
+    const one = { name: wordsOf(1, 12) }
     return {
-      rows: await rounds(bench, {
-        '1 shard': () => measure(bench, 1),
-        '3 shards': () => measure(bench, 3),
-        '12 shards': () => measure(bench, 12),
+      rows,
+      goals: SETTINGS.filter(([masters]) => masters > 1).map(([masters, shards]) => {
+        const many = { name: wordsOf(masters, shards) }
+        return atMost(`${figure} on ${masters} masters over that on one`, quotients(rows, figure, many, one), 1.25, '')
       }),
     }
   },
