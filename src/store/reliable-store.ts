@@ -179,15 +179,26 @@ export class ReliableStore {
 
   /** For each message whether it was the caller's. `results`: one for each message, `null` for none, kept where the queue keeps completed ones. */
   acknowledge(claims: readonly Claim[], results?: readonly (Buffer | null)[]): Promise<boolean[]> {
+    const acknowledge = (some: readonly Claim[], from: number): Promise<readonly boolean[]> =>
+      run(this.#sender, scripts.acknowledge, this.#scriptKeys, {
+        nowMs: this.#now,
+        client: this.#client,
+        withResults: results !== undefined,
+        handled: results === undefined ? namesOf(some) : withResults(some, results, from),
+      })
     return inPages(
       claims,
-      (page, from) =>
-        run(this.#sender, scripts.acknowledge, this.#scriptKeys, {
-          nowMs: this.#now,
-          client: this.#client,
-          withResults: results !== undefined,
-          handled: results === undefined ? namesOf(page) : withResults(page, results, from),
-        }),
+      async (page, from) => {
+        const answers = [...(await acknowledge(page, from))]
+        // fewer than asked for where they are large
+        while (answers.length < page.length) {
+          const done = answers.length
+          const some = await acknowledge(page.slice(done), from + done).catch(partly(true))
+          if (some.length === 0) throw new InternalError('acknowledge-reply', 'there is none')
+          answers.push(...some)
+        }
+        return answers
+      },
       (at) => results?.[at]?.length ?? 0,
     )
   }

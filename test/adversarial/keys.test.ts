@@ -86,6 +86,8 @@ const FIELDS = [
   'rateLimit',
   'groupConcurrency',
   'groupRateLimit',
+  'grouped',
+  'batched',
   '',
   'x',
 ]
@@ -124,6 +126,7 @@ async function pointAt(redis: Redis, keys: ReturnType<typeof reliableKeys>, part
   const names = FIELDS.flatMap((name) => [5, name])
   if (part === 'changes') await redis.hset(keys.config, part, 'r,1000,,1,epoch')
   if (part === 'repeats') await redis.zadd(keys.ticks, ...names)
+  if (part === 'inFlight') await redis.hset(keys.config, 'concurrency', '3', 'groupConcurrency', '1')
   if (part === 'rate') await redis.hset(keys.config, 'rateLimit', '1000/1000')
   if (part.startsWith('group')) await redis.hset(keys.config, 'grouped', '1')
   if (part.startsWith('batches')) await redis.hset(keys.config, 'batched', '1')
@@ -188,6 +191,7 @@ describe('hostile data in the keys of queues', function () {
     client: RedelayedClient,
     name: string,
     layout: 'redisson' | 'compact' | undefined,
+    group?: string,
   ): Promise<void> {
     const value = `good ${Math.random()}`
     const until = performance.now() + 15_000
@@ -198,7 +202,7 @@ describe('hostile data in the keys of queues', function () {
     const string = { codec: codecs.string() }
     if (layout === undefined) {
       const queue = client.getReliableQueue<string>(name, string)
-      await queue.add(value, { priority: 9 })
+      await queue.add(value, group === undefined ? { priority: 9 } : { group })
       return seen(async () => {
         const message = await queue.poll({ timeout: 500 })
         await message?.acknowledge()
@@ -312,6 +316,7 @@ describe('hostile data in the keys of queues', function () {
               for (const key of keyOf(name)) await fill(redis, key, type)
               if (keysOf === reliableKeys) await pointAt(redis, reliableKeys(name), part)
               await Promise.all([roundTrip(client, name, layout), roundTrip(client, beside, layout)])
+              if (layout === undefined) await roundTrip(client, name, layout, 'tenant')
               await redis.unlink(...keyOf(name))
             },
             part === 'due' ? 200 : undefined,

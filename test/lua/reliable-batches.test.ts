@@ -102,6 +102,18 @@ describe('batches of the reliable queue', () => {
       ...{ withdrawn: raw('x'), client: 'me', items: [] },
     })
 
+  for (const [finished, at] of [
+    ['inf', NOW],
+    [2 ** 53 - 1, NOW],
+    [NOW + 600_000, NOW + 600_001],
+  ] as const) {
+    it(`finish ${at === NOW ? 'now' : 'after the last one'} where another one is said to have finished at ${finished}`, async () => {
+      const queue = await rig.queue({ ...closedWith([held]), batchesAt: [['strange', finished]] })
+      await acknowledge(queue, ['x', '1 t', 3])
+      expect(await rig.redis.zscore(queue.keys.batchesAt, 'b')).to.equal(String(at))
+    })
+  }
+
   const ends: [
     what: string,
     before: Message,

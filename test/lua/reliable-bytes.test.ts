@@ -2,9 +2,19 @@
 import { expect } from 'chai'
 import { deadLettersOf, reliableKeys } from '../../src/keys.js'
 import { resolveSettings } from '../../src/options.js'
+import { poll } from '../../src/store/reliable-scripts.js'
 import { ReliableStore } from '../../src/store/reliable-store.js'
+import { run } from '../../src/store/run.js'
 import type { Sender } from '../../src/store/sender.js'
-import { asDead, having, memberOf, useReliable, type Message, type ReliableFixture } from './reliable-support.js'
+import {
+  asDead,
+  having,
+  memberOf,
+  pollArgs,
+  useReliable,
+  type Message,
+  type ReliableFixture,
+} from './reliable-support.js'
 
 const LARGE = 'x'.repeat(3 * 2 ** 20)
 /** Of the 8 MiB that a script handles, five such messages need three scripts. */
@@ -75,6 +85,65 @@ describe('scripts that handle whole messages', function () {
       expect(await rig.redis.hlen(queue.dead.messages)).to.equal(how === 'rejected' ? 5 : 0)
     })
   }
+
+  it('acknowledge 8 MiB of messages with a group at a time, which are read for its name, with an answer for each', async () => {
+    const inGroup = Buffer.concat([Buffer.from('\x06,,0,1g'), Buffer.from(LARGE)])
+    const queue = await rig.queue({
+      messages: IDS.map((id) => [id, inGroup] as const),
+      deliveries: IDS.map((id) => [id, '1 t'] as const),
+      inFlight: IDS.map((id) => [`g${id}`, FUTURE] as const),
+      config: [['keepCompleted', '100']],
+    })
+    const { store, sent } = counted(queue)
+    const claims = ['none', ...IDS].map((id) => ({ id, member: `g${id}`, delivery: '1 t' }))
+    const results = claims.map(({ id }) => Buffer.from(`of ${id}`))
+    expect(await store.acknowledge(claims, results)).to.deep.equal([false, ...IDS.map(() => true)])
+    expect(sent.scripts).to.equal(3)
+    expect(await rig.redis.exists(queue.keys.messages, queue.keys.inFlight)).to.equal(0)
+    const kept = await rig.redis.hgetall(queue.keys.completed)
+    expect(IDS.map((id) => kept[id]?.split('\n')[1])).to.deep.equal(IDS.map((id) => `of ${id}`))
+  })
+
+  it('bring back about 1 MiB of messages with a group, however long they may work', async () => {
+    const inGroup = Buffer.concat([Buffer.from('\x06,,0,1g'), Buffer.from(LARGE)])
+    const queue = await rig.queue({
+      messages: IDS.map((id) => [id, inGroup] as const),
+      deliveries: IDS.map((id) => [id, '1 t'] as const),
+      inFlight: IDS.map((id) => [`g${id}`, 1] as const),
+      config: [['pollPaused', '1']],
+    })
+    const { returned } = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    expect(returned).to.equal(1)
+  })
+
+  it('move dead letters behind ids that are large, which only those of other programs are, and read these in steps', async () => {
+    const strange = Array.from({ length: 30 }, (_, n) => [`${n}${'x'.repeat(300_000)}`, 1] as const)
+    const queue = await rig.queue(
+      having([], { dead: { ...asDead([{ id: 'good', at: 2 }]), due: { 0: [...strange, ['good', 2]] } } }),
+    )
+    const { store, target, sent } = counted(queue, 'dead')
+    expect(await store.moveTo(target, { count: 100, priority: 0, isRedriven: true })).to.equal(1)
+    expect(sent.scripts).to.be.within(5, 12)
+    expect(await rig.redis.hkeys(queue.keys.messages)).to.deep.equal(['good'])
+  })
+
+  it('forget a few large names at a time: of completed messages, of dead letters', async () => {
+    const names = Array.from({ length: 40 }, (_, n) => [`${n}${'x'.repeat(20_000)}`, 1] as const)
+    const queue = await rig.queue({
+      ...having([{ id: 'x', until: FUTURE }]),
+      completedAt: names,
+      config: [
+        ['keepCompleted', '1'],
+        ['keepDeadLettersFor', '1000'],
+      ],
+      dead: { due: { 0: names } },
+    })
+    const { store } = counted(queue)
+    expect(await store.acknowledge([{ id: 'x', member: '0x', delivery: '1 t' }])).to.deep.equal([true])
+    expect(await rig.redis.zcard(queue.keys.completedAt)).to.equal(37)
+    await run(rig.sender, poll, queue.keys, pollArgs(queue))
+    expect(await rig.redis.zcard(queue.dead.due0)).to.equal(36)
+  })
 
   it('remove 8 MiB at a time, and say of each id whether it was there', async () => {
     const queue = await rig.queue(having(large()))

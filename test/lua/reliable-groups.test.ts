@@ -130,6 +130,127 @@ describe('messages with groups', () => {
     expect(claimed).to.deep.equal(['a1', 'b1', 'a2', 'b2', 'a3', 'a4'])
   })
 
+  for (const turn of ['9007199254740992', '1e308', 'inf', '-inf', '-1e308']) {
+    it(`have turns one after the other, though another program gave out the turn ${turn}`, async () => {
+      const queue = await made()
+      await rig.redis.zadd(queue.keys.groupTurns, turn, 'z')
+      await add(queue, [...['a1', 'a2', 'a3'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }])
+      const claimed: string[] = []
+      for (let n = 0; n < 6; n++) claimed.push(...ids(await poll(queue, { count: 1 })))
+      expect(claimed).to.deep.equal(['a1', 'b1', 'a2', 'a3'])
+    })
+  }
+
+  it('have the next turn where another program gave them the last one of all', async () => {
+    const queue = await made()
+    await add(queue, [...['a1', 'a2', 'a3'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }])
+    await rig.redis.zadd(queue.keys.groupTurns, 'inf', 'b')
+    const claimed: string[] = []
+    for (let n = 0; n < 4; n++) claimed.push(...ids(await poll(queue, { count: 1 })))
+    expect(claimed).to.deep.equal(['a1', 'b1', 'a2', 'a3'])
+  })
+
+  for (const ends of ['-inf', '-1e300', '-5', '0.5']) {
+    it(`come back where another program made their visibility end at ${ends}`, async () => {
+      const queue = await made()
+      await add(queue, [{ id: 'x', group: 'a' }])
+      expect(ids(await poll(queue))).to.deep.equal(['x'])
+      await rig.redis.zadd(queue.keys.inFlight, ends, 'gx')
+      expect(ids(await poll(queue))).to.deep.equal(['x'])
+    })
+  }
+
+  for (const [score, member] of [
+    [-1, '\xff\xff'],
+    ['-inf', 'a stranger'],
+    [5, ''],
+    ['inf', '\x01'],
+  ] as const) {
+    it(`have their turns, though another program put something before or behind all of them: ${score}`, async () => {
+      const queue = await made()
+      const items = [...['a1', 'a2', 'a3'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }]
+      const stranger = () => rig.redis.zadd(queue.keys.groupOrder, score, Buffer.from(member, 'latin1'))
+      await stranger()
+      await add(queue, items)
+      await stranger()
+      const first = await poll(queue, { count: 1 })
+      await stranger()
+      await acknowledge(queue, first)
+      await stranger()
+      const second = await poll(queue, { count: 1 })
+      await stranger()
+      await giveBack(queue, second)
+      expect([...ids(first), ...ids(second), ...ids(await poll(queue))]).to.deep.equal(['a1', 'b1', 'a2', 'b1', 'a3'])
+    })
+  }
+
+  for (const many of [99, 100, 450]) {
+    it(`have their turns behind ${many} places of another program, whatever was done with the group last`, async () => {
+      const queue = await made()
+      const strangers = async () => {
+        const places = Array.from({ length: many }, (_, n) => `\x01a${String(n).padStart(16, '0')}none`)
+        await rig.redis.zadd(queue.keys.groupOrder, ...places.flatMap((place) => [0, place]))
+      }
+      await strangers()
+      await add(
+        queue,
+        ['a1', 'a2', 'a3'].map((id) => ({ id, group: 'a' })),
+      )
+      const polled = async (): Promise<PollReply> => {
+        for (let n = 0; n < 9; n++) {
+          const reply = await poll(queue, { count: 1 })
+          if (reply.messages.length > 0) return reply
+          expect(reply.next).to.be.at.most(NOW)
+        }
+        throw new Error('none came')
+      }
+      const first = await polled()
+      await rig.redis.del(queue.keys.groupTurns)
+      await strangers()
+      await acknowledge(queue, first)
+      const second = await polled()
+      await rig.redis.del(queue.keys.groupTurns)
+      await strangers()
+      await giveBack(queue, second)
+      expect([first, second, await polled()].flatMap(ids)).to.deep.equal(['a1', 'a2', 'a2'])
+    })
+  }
+
+  it('come where another program gave their places other scores, as many as there are', async () => {
+    const queue = await made()
+    await add(
+      queue,
+      Array.from({ length: 30 }, (_, n) => ({ id: `${n}`, group: `g${n % 3}` })),
+    )
+    for (const place of await rig.redis.zrange(queue.keys.groupOrder, '0', '-1'))
+      await rig.redis.zadd(queue.keys.groupOrder, Math.random() - 0.5, place)
+    const many = Array.from({ length: 3_000 }, (_, n) => [n + 1, `stranger ${n}`]).flat()
+    await rig.redis.zadd(queue.keys.groupOrder, ...many)
+    const came: string[] = []
+    let polls = 0
+    for (let isMore = true; isMore && polls < 10; polls++) {
+      const reply = await poll(queue, { count: 100 })
+      came.push(...ids(reply))
+      isMore = reply.next !== null && reply.next <= NOW
+    }
+    expect(came).to.have.length(30)
+    expect(polls).to.be.within(4, 9)
+  })
+
+  it('have names that are read a few at a time where they are large, which only those of other programs are', async () => {
+    const queue = await made({ groupRateLimit: '5/1000' })
+    await add(queue, [{ id: 'x', group: 'a' }])
+    const names = Array.from({ length: 40 }, (_, n) => `${n}${'x'.repeat(20_000)}`)
+    await rig.redis.zadd(queue.keys.groupWakes, ...names.flatMap((name) => [1, name]))
+    await rig.redis.zadd(queue.keys.groupTurns, ...names.flatMap((name) => [-1, name]))
+    await poll(queue, { count: 100, budgetUs: 0 })
+    const keys = [queue.keys.groupWakes, queue.keys.groupTurns]
+    expect(await Promise.all(keys.map((key) => rig.redis.zcard(key)))).to.deep.equal([36, 37])
+    const claimed: string[] = []
+    for (let n = 0; n < 15; n++) claimed.push(...ids(await poll(queue, { count: 100, budgetUs: 0 })))
+    expect(claimed).to.deep.equal(['x'])
+  })
+
   it('with one message waits for one of a group with many, however many', async () => {
     const queue = await made()
     for (let n = 0; n < 20; n++)

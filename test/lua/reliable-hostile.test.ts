@@ -405,6 +405,40 @@ describe('hostile data of a reliable queue', () => {
     })
   }
 
+  for (const times of [['inf'], [2 ** 53 - 1], [NOW + 90_000_000]]) {
+    it(`keeps what was completed last, though strangers have completed ones of ${String(times[0])}`, async () => {
+      const forged = Array.from({ length: 5 }, (_, n) => [`strange ${n}`, times[0]!] as const)
+      const queue = await rig.queue(
+        having([{ id: 'x', until: NOW + 9 }], {
+          config: [['keepCompleted', '3']],
+          completedAt: forged,
+          completed: forged.map(([id]) => [id, `${NOW},1,\n`] as const),
+        }),
+      )
+      const args = { nowMs: NOW, client: 'me', withResults: false, handled: handled(['x', '1 t']) }
+      expect(await run(rig.sender, acknowledge, queue.keys, args)).to.deep.equal([true])
+      expect(await rig.redis.hget(queue.keys.completed, 'x')).to.equal(`${NOW},1,\n`)
+      expect(await rig.redis.zcard(queue.keys.completedAt)).to.equal(3)
+    })
+  }
+
+  for (const flag of ['0', '', 'x'.repeat(40)]) {
+    it(`hands out messages with a group whatever a stranger has written for their flag: ${JSON.stringify(flag)}`, async () => {
+      const queue = await rig.queue({ config: [['grouped', flag]] })
+      const { channel } = queue
+      const how = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, batch: '', client: 'me' }
+      const items = ['x', 'g1,0,,,0,,', 'gpayload']
+      expect(await run(rig.sender, add, queue.keys, { ...how, items })).to.deep.equal({ now: NOW, outcomes: [1] })
+      await rig.redis.hset(queue.keys.config, 'grouped', flag.slice(0, 16))
+      const { messages } = await run(rig.sender, poll, queue.keys, asSet(queue))
+      expect(messages.map(({ id }) => id)).to.deep.equal(flag === '' ? [] : ['x'])
+      // without any flag they wait for the next one that is added
+      await run(rig.sender, add, queue.keys, { ...how, items: ['y', 'g1,0,,,0,,', 'gpayload'] })
+      const later = await run(rig.sender, poll, queue.keys, { ...asSet(queue), nowMs: NOW + 1 })
+      expect(later.messages.map(({ id }) => id)).to.deep.equal(flag === '' ? ['x', 'y'] : ['y'])
+    })
+  }
+
   it('keeps what is rejected while the dead letters have another type, and says so', async () => {
     const queue = await rig.queue(
       having([

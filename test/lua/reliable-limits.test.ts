@@ -31,6 +31,38 @@ const limited = (messages: Parameters<typeof having>[0], config: Record<string, 
 describe('limits over all processes', () => {
   const rig = useReliable()
 
+  it('claims of what is no message, which end never or long after all others, hold no slot', async () => {
+    const forged = ['inf', 2 ** 53 - 1, NOW + 90_000].map((ends, n) => [`${n}none ${n}`, ends] as const)
+    const queue = await rig.queue(
+      limited([...waiting, held('x', NOW + 50)], { concurrency: '3' }, { inFlight: [...forged, ['gnone', '1e300']] }),
+    )
+    expect((await claim(queue)).messages.map(({ id }) => id)).to.deep.equal(['a', 'b'])
+    expect((await queue.read()).queue.inFlight).to.deep.equal([
+      ['0x', String(NOW + 50)],
+      ['0a', String(NOW + 500)],
+      ['0b', String(NOW + 500)],
+    ])
+  })
+
+  it('nor do a thousand of them, of which a poll says that it can go on at once', async () => {
+    const forged = Array.from({ length: 2_000 }, (_, n) => [`0none ${n}`, 'inf'] as const)
+    const queue = await rig.queue(limited(waiting, { concurrency: '3' }, { inFlight: forged }))
+    const nexts: (number | null)[] = []
+    for (let n = 0; n < 3; n++) {
+      const { messages, next } = await claim(queue)
+      nexts.push(next)
+      if (messages.length > 0) break
+    }
+    expect(nexts).to.deep.equal([NOW, NOW, NOW + 500])
+  })
+
+  it('a claim without a consumer comes back at the limit, however late it would end, and is lost no more than another', async () => {
+    const queue = await rig.queue(limited([{ id: 'y', until: 'inf', attempts: 3 }], { concurrency: '1' }))
+    await rig.redis.hset(queue.keys.deliveries, 'y', '3')
+    expect((await claim(queue)).messages).to.deep.equal([])
+    expect((await claim(queue)).messages.map(({ id, delivery }) => [id, delivery])).to.deep.equal([['y', '4 t']])
+  })
+
   const claim = (queue: ReliableFixture, args: Partial<PollArgs> = {}): Promise<PollReply> =>
     run(rig.sender, poll, queue.keys, pollArgs(queue, args))
 
@@ -69,7 +101,11 @@ describe('limits over all processes', () => {
     },
     {
       what: 'counts a message that was prefetched, to the millisecond',
-      before: limited([...waiting], { concurrency: '1' }, { inFlight: [['0x', NOW + 0.75]], messages: [['x', '\0']] }),
+      before: limited(
+        [...waiting],
+        { concurrency: '1' },
+        { inFlight: [['0x', NOW + 0.75]], messages: [['x', '\0']], deliveries: [['x', '1 ~u']] },
+      ),
       ids: [],
       next: NOW + 1,
       published: [],

@@ -1,5 +1,6 @@
 -- Remove messages that were handled, where their visibility has not ended and no other client has claimed them since. What is known of
--- them stays as long as the queue keeps completed messages. Where the queue was at its limit, those who wait are called.
+-- them stays as long as the queue keeps completed messages. Where the queue was at its limit, those who wait are called. Where messages with a group
+-- are large it answers for the first of them only.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -23,7 +24,7 @@
 -- ARGV[4..] handled   bytes*   for each message two: its priority and id, "<attempts> <token>"; and its result, if there are any: "1" and
 --   bytes, or nothing
 --
--- returns for each message 1, or 0 when it was not the caller's any more
+-- returns for each message 1, or 0 when it was not the caller's any more; for at least one message
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 -- include shared/milliseconds.lua
@@ -33,6 +34,8 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 -- include shared/change-log.lua
 
 -- include shared/settings.lua
+
+-- include shared/names.lua
 
 -- include shared/ends.lua
 
@@ -46,6 +49,8 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 
 -- include shared/keep-completed.lua
 
+-- include shared/whole-messages.lua
+
 local now = milliseconds(ARGV[1])
 local members, named = {}, {}
 local STEP = ARGV[3] == '1' and 3 or 2
@@ -57,10 +62,18 @@ local ends = redis.call('ZMSCORE', inFlight, unpack(members))
 local known = deliveriesOf(deliveries, named, 1, #named)
 
 local reply, gone, ids, seen, places = {}, {}, {}, {}, {}
+local names, ended, bytes = {}, {}, 0
 for n, member in ipairs(members) do
   local place = 4 + STEP * (n - 1)
   local isHeld = not seen[member] and known[n] == ARGV[place + 1] and tonumber(ends[n] or 0) > now
   if isHeld then
+    if string.byte(member) == GROUP_BYTE then
+      local group, size = groupOf(messages, named[n])
+      bytes = bytes + size
+      if bytes > MOST_BYTES and #gone > 0 then break end
+      if group and not ended[group] then names[#names + 1] = group end
+      if group then ended[group] = (ended[group] or 0) - 1 end
+    end
     seen[member] = true
     gone[#gone + 1], ids[#ids + 1], places[#places + 1] = member, named[n], place
   end
@@ -69,12 +82,6 @@ end
 if #ids > 0 then
   local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency', 'batched')
   local wasAtLimit = isAtLimit(settings, inFlight, now)
-  local names, ended = {}, {}
-  for n, member in ipairs(gone) do
-    local group = string.byte(member) == GROUP_BYTE and groupOf(messages, ids[n])
-    if group and not ended[group] then names[#names + 1] = group end
-    if group then ended[group] = (ended[group] or 0) - 1 end
-  end
   redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))
   redis.call('HDEL', deliveries, unpack(ids))

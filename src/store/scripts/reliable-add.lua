@@ -59,6 +59,8 @@ local TOGETHER = 10
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/change-log.lua
 
 -- include shared/limits.lua
@@ -269,7 +271,7 @@ local function add(id, record, detail, body)
   end
   if not isThere and maxSize and size - (record and 1 or 0) >= maxSize then return -2 end
   if maxSize and not record then size = size + 1 end
-  if group and not settings.grouped then
+  if group and settings.grouped ~= '1' then
     redis.call('HSET', config, 'grouped', '1')
     settings.grouped = '1'
   end

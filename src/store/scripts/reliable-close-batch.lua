@@ -23,6 +23,8 @@ local messages, config, inFlight = KEYS[1], KEYS[2], KEYS[3]
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/change-log.lua
 
 -- include shared/limits.lua

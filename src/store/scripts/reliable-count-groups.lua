@@ -15,6 +15,8 @@ local order, pauses = KEYS[2], KEYS[4]
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/record.lua
 
 -- include shared/limits.lua

@@ -50,9 +50,13 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/ends.lua
 
 -- include shared/whole-messages.lua
+
+-- include shared/next-step.lua
 
 -- include shared/record.lua
 
@@ -96,7 +100,7 @@ local function moveOne(id)
   if moved == 0 then redis.call('PUBLISH', ARGV[1], string.format('%.0f', now)) end
   local _, _, _, _, group = readMeta(record)
   if group then
-    if not targetSettings.grouped then redis.call('HSET', KEYS[9], 'grouped', '1') end
+    if targetSettings.grouped ~= '1' then redis.call('HSET', KEYS[9], 'grouped', '1') end
     targetSettings.grouped = '1'
     addToGroup(targetGroups, group, now, id)
     refreshGroup(targetGroups, group)
@@ -128,17 +132,26 @@ if #ARGV > 7 then
   end
 else
   local count = tonumber(ARGV[3])
-  -- those that stay here must not keep the ones behind them
-  for _, id in ipairs(redis.call('ZRANGE', due, 0, LOOKS - 1)) do
-    if moved >= count or rest > 0 then break end
-    if moveOne(id) then rest = 1 end
-  end
-  if settings.grouped and ARGV[6] == '0' and moved < count and rest == 0 then -- those with a group have that priority too
-    for _, id in ipairs(redis.call('ZRANGE', groups.schedule, 0, LOOKS - 1)) do
-      if moved >= count or rest > 0 then break end
-      if moveOne(id) then rest = 1 end
+  -- Those that stay here must not keep the ones behind them. In steps: ids of other programs can be of any size.
+  local function moveFirst(schedule)
+    local looked, stays, bytes, step = 0, 0, 0, 4
+    while looked < LOOKS do
+      step = math.min(step, LOOKS - looked)
+      local ids = redis.call('ZRANGE', schedule, stays, stays + step - 1)
+      for _, id in ipairs(ids) do
+        if moved >= count or rest > 0 then return end
+        local before = moved + gone
+        if moveOne(id) then rest = 1 end
+        if moved + gone == before then stays = stays + 1 end
+        looked, bytes = looked + 1, bytes + #id
+      end
+      if #ids < step then return end
+      if bytes > MOST_RECORDED_BYTES and moved + gone > 0 then rest = 1 end
+      step = nextStep(step, looked, bytes, MOST_RECORDED_BYTES)
     end
   end
+  moveFirst(due)
+  if settings.grouped and ARGV[6] == '0' and moved < count and rest == 0 then moveFirst(groups.schedule) end -- those with a group have that priority too
 end
 if settings.batched then
 -- include shared/beforehand.lua

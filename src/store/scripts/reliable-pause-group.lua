@@ -21,6 +21,8 @@ local pauses, group = KEYS[8], ARGV[4]
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/record.lua
 
 -- include shared/limits.lua

@@ -116,6 +116,8 @@ end
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/ends.lua
 
 -- include shared/drop-dead.lua
@@ -192,7 +194,7 @@ local function forget(ids)
 end
 
 -- What was not acknowledged in time comes back, as visible since then.
-local returned, changed = 0, 0
+local returned, changed, backBytes = 0, 0, 0
 local freed, ends = {}, {} -- the groups of them, and how many claims of each have ended
 local function takeBack(member, priority, id, ended)
   local delivery = deliveryOf(deliveries, id)
@@ -213,7 +215,11 @@ local function takeBack(member, priority, id, ended)
     noteFailure(failures, id, attempts, now, '"its visibility ended"')
     if log then noteChange(log, changeHead('f', attempts, ended), id, '"its visibility ended"') end
   end
-  local group = priority == GROUPED and groupOf(messages, id)
+  local group, size
+  if priority == GROUPED then
+    group, size = groupOf(messages, id)
+    backBytes = backBytes + size
+  end
   if group then addToGroup(groups, group, math.ceil(tonumber(ended)), id)
   else redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], ended, id) end
   redis.call('ZREM', inFlight, member)
@@ -223,7 +229,7 @@ local function takeBack(member, priority, id, ended)
 end
 
 -- Few at first: nothing says how large they are before they are read.
-local step, backBytes, isLast = FIRST_READ, 0, false
+local step, isLast = FIRST_READ, false
 while not isLast do
   local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, step)
   isLast = #back < 2 * step
@@ -240,8 +246,8 @@ while not isLast do
       redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
     end
     backBytes = backBytes + #member
-    isLast = isLast or returned >= MOST_BACK or changed >= MOST or backBytes > BYTES
-    if isOver() then
+    isLast = isLast or returned >= MOST_BACK or changed >= MOST
+    if backBytes > BYTES or isOver() then
       isLast = true
       break
     end
@@ -258,7 +264,9 @@ local reply = {'', '', 0, visibility, returned, 0, 0, 0, '', 0}
 
 -- Repeats whose tick has come.
 local ticking, size = {}, 0
-if settings.pollPaused ~= '1' then ticking = redis.pcall('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, 10) end
+if settings.pollPaused ~= '1' then
+  ticking = namesOf(10, function(most) return redis.pcall('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, most) end)
+end
 if ticking.err then note('the times of repeats', ticking.err) end
 for _, name in ipairs(ticking) do
   if size >= BYTES then break end -- the others are due still
@@ -283,10 +291,36 @@ for _, name in ipairs(ticking) do
   changed = changed + 1
 end
 
+-- At the limit, a few of the claims that end last: those of no consumer, which another program has written, could hold a slot for ever. What is no
+-- message goes; a message without a token comes back with the next poll.
+local LOOKED_AT, MOST_LOOKS = 16, 50
+local areForgedLeft = false
+local function endForged(most)
+  local ended = 0
+  for _, member in ipairs(namesOf(math.min(most, LOOKED_AT), function(many) return redis.call('ZRANGE', inFlight, -many, -1) end)) do
+    local id = string.sub(member, 2)
+    if redis.call('HEXISTS', messages, id) == 0 then
+      ended = ended + redis.call('ZREM', inFlight, member)
+    elseif not string.find(deliveryOf(deliveries, id) or '', ' ', 1, true) then
+      redis.call('ZADD', inFlight, string.format('%.0f', now), member)
+      ended = ended + 1
+    end
+  end
+  changed = changed + ended
+  return ended > 0
+end
+
 -- The free slots, and what the rate admits.
 local concurrency, rate, claims, window = setting(settings.concurrency, 1, MOST_CLAIMS), rateOf(settings.rateLimit), nil, nil
 if concurrency then
   claims = claimsNow(inFlight, now)
+  for _ = 1, MOST_LOOKS do
+    areForgedLeft = claims >= concurrency and endForged(claims)
+    if not areForgedLeft then break end
+    claims = claimsNow(inFlight, now)
+    areForgedLeft = claims >= concurrency
+    if isOver() then break end
+  end
   want = math.min(want, math.max(0, concurrency - claims))
 end
 if rate then
@@ -459,7 +493,7 @@ local function claimPlain()
   end
 end
 
-local isGrouped = settings.grouped == '1' and canGroup()
+local isGrouped = settings.grouped and canGroup() -- whatever a stranger has written there
 
 -- Round robin: each group has a turn, and the messages without one have one together, under the empty name. Those that are next are looked at
 -- together, a round at a time: what each has, how much it may, the messages; then they are claimed in the order of the turns; then all is written.
@@ -469,6 +503,7 @@ if isGrouped then -- most queues have no groups, and to make these functions tak
 local of = groupFunctions()
 local headsOf, isPausedGroup, isGroupFull, statesOf, readState = of.headsOf, of.isPausedGroup, of.isGroupFull, of.statesOf, of.readState
 local textOf, noteState, nextTurn, newPlaces, place, writePlaces = of.textOf, of.noteState, of.nextTurn, of.newPlaces, of.place, of.writePlaces
+local bringTurns, isOrdered = of.bringTurns, of.isOrdered
 local areHeadsSmall, leastSlots = false, 0
 
 -- The first messages of each of these groups, as many as it may have now and one more; and those that are no messages' go.
@@ -643,7 +678,7 @@ end
 
 local function takeRound()
   local most = math.min(want - handed, SEATS)
-  local names = redis.call('ZRANGE', groups.turns, 0, most - 1)
+  local names = namesOf(most, function(many) return redis.call('ZRANGE', groups.turns, 0, many - 1) end)
   if #names == 0 then return false end
   local slots = math.max(want - handed, leastSlots)
   local deep = (#names < most or most == 1) and math.ceil(math.min(slots, SLOTS) / #names) or 1
@@ -720,8 +755,10 @@ local function takeLate()
 end
 
 takeTurns = function()
+  bringTurns(groups)
   -- those whose time has come: what they have, and whether they may, is looked at in their turn
-  local woken, turns = redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, 100), {}
+  local woken = namesOf(100, function(most) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, most) end)
+  local turns = {}
   for _, group in ipairs(woken) do
     if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) end
   end
@@ -732,6 +769,10 @@ takeTurns = function()
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
   if isFull then return end
+  if not isOrdered(groups) then -- the next poll goes on
+    changed = changed + 1
+    return claimPlain()
+  end
   local goesOn = true -- for at least one round, however long it took to come here
   while goesOn do
     goesOn = takeRound() and not (isFull or handed >= want or looked >= MOST or isOver())
@@ -778,8 +819,8 @@ end
 -- At the limit a slot is free when a visibility ends, or when the end of a claim is announced.
 local function nextTime()
   local others = earliest({inFlight, ticks}, LONGEST)
-  if concurrency and claims + handed >= concurrency then return others end
-  local first = isGrouped and redis.call('ZCARD', groups.turns) > 0 and now
+  if concurrency and claims + handed >= concurrency then return areForgedLeft and now or others end
+  local first = isGrouped and (groups.isOrdered == false or redis.call('ZCARD', groups.turns) > 0) and now
     or earliest(isGrouped and {groups.wakes, unpack(arePlain and due or {})} or due, LONGEST)
   local opens = window and opensAt(rate, window)
   if first and opens then first = math.max(first, opens) end

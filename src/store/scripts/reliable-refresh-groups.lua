@@ -21,6 +21,8 @@ local channel, states, cursor = ARGV[1], KEYS[7], ARGV[3]
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/record.lua
 
 -- include shared/limits.lua

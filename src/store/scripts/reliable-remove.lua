@@ -44,6 +44,8 @@ local alsoHeld = ARGV[2] == '1'
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/ends.lua
 
 -- include shared/whole-messages.lua

@@ -50,6 +50,8 @@ local schedule = due[tonumber(ARGV[7]) + 1]
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/change-log.lua
 
 -- include shared/ends.lua

@@ -45,6 +45,8 @@ local id, when = ARGV[3], ARGV[4]
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/limits.lua
 
 -- include shared/rate-limit.lua

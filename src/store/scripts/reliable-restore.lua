@@ -49,6 +49,8 @@ local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/limits.lua
 
 -- include shared/rate-limit.lua
@@ -91,7 +93,7 @@ local function put(id, detail, body)
   local group = detail.group and string.sub(rest, 1, detail.group)
   if group then
     rest = string.sub(rest, detail.group + 1)
-    if not settings.grouped then redis.call('HSET', KEYS[16], 'grouped', '1') end
+    if settings.grouped ~= '1' then redis.call('HSET', KEYS[16], 'grouped', '1') end
     settings.grouped = '1'
     addToGroup(groups, group, tonumber(detail.at), id)
     refreshGroup(groups, group)

@@ -36,6 +36,8 @@ local turns, wakes, pauses = KEYS[16], KEYS[17], KEYS[19]
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 -- include shared/record.lua
 
 -- include shared/limits.lua

@@ -69,10 +69,11 @@ local function forgetBatches(batches)
   batches.came = nil
   local limit = came + (batches.mayForget or MOST_FORGOTTEN)
   local surplus, gone = size - MOST_BATCHES, {}
-  if surplus > 0 then
-    gone = redis.call('ZRANGE', batches.at, 0, math.min(surplus, limit) - 1)
+  if surplus > 0 and limit > 0 then
+    gone = namesOf(math.min(surplus, limit), function(most) return redis.call('ZRANGE', batches.at, 0, most - 1) end)
   elseif limit > 0 then
-    gone = redis.call('ZRANGEBYSCORE', batches.at, '-inf', '(' .. string.format('%.0f', batches.now - BATCH_MS), 'LIMIT', 0, limit)
+    local before = '(' .. string.format('%.0f', batches.now - BATCH_MS)
+    gone = namesOf(limit, function(most) return redis.call('ZRANGEBYSCORE', batches.at, '-inf', before, 'LIMIT', 0, most) end)
   end
   batches.mayForget = limit - #gone
   for _, name in ipairs(gone) do
@@ -82,11 +83,13 @@ local function forgetBatches(batches)
   end
 end
 
--- Behind all that have finished earlier, also in the same millisecond, and where the clock was set back: else it could be the first to be forgotten.
+-- Behind all that have finished earlier, also in the same millisecond, and where the clock was set back: else it could be the first to be forgotten. A
+-- time that is further ahead, another program has written.
 local function noteFinished(batches, name)
   local newest = redis.pcall('ZRANGE', batches.at, -1, -1, 'WITHSCORES')
   if newest.err then return end
   local last = tonumber(newest[2])
+  if last and last > batches.now + BATCH_MS then last = nil end
   redis.call('ZADD', batches.at, string.format('%.0f', last and math.max(batches.now, last + 1) or batches.now), name)
   batches.came = (batches.came or 0) + 1
 end

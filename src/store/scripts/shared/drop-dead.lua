@@ -8,9 +8,10 @@ local function dropDead(config, dead, came, now)
   local size = most and redis.pcall('HLEN', dead.messages)
   local surplus, limit, gone = type(size) == 'number' and size - most or 0, came + MOST_DROPPED, {}
   if surplus > 0 then
-    gone = redis.pcall('ZRANGE', dead.due, 0, math.min(surplus, limit) - 1)
+    gone = namesOf(math.min(surplus, limit), function(many) return redis.pcall('ZRANGE', dead.due, 0, many - 1) end)
   elseif age then
-    gone = redis.pcall('ZRANGEBYSCORE', dead.due, '-inf', '(' .. string.format('%.0f', now - age), 'LIMIT', 0, limit)
+    local before = '(' .. string.format('%.0f', now - age)
+    gone = namesOf(limit, function(many) return redis.pcall('ZRANGEBYSCORE', dead.due, '-inf', before, 'LIMIT', 0, many) end)
   end
   if #gone == 0 then return end
   redis.pcall('HDEL', dead.messages, unpack(gone))

@@ -26,9 +26,11 @@ local function priorityOf(member)
   return first == 'g' and GROUPED or tonumber(first) or 0
 end
 
+-- The group of a message, and how many bytes were read for it: Redis has no command for the beginning of a field.
 local function groupOf(messages, id)
-  local _, _, _, _, group = readMeta(redis.call('HGET', messages, id) or '')
-  return group
+  local record = redis.call('HGET', messages, id) or ''
+  local _, _, _, _, group = readMeta(record)
+  return group, #record
 end
 
 -- Begins with the length, so that none is the beginning of another one.
@@ -40,8 +42,10 @@ local function placeOf(group, at, id)
   return prefixOf(group) .. string.format('%016.0f', at) .. id
 end
 
--- `addToGroup` puts a message among those that wait in its group, `takeFromGroup` takes it out.
+-- `addToGroup` puts a message among those that wait in its group, `takeFromGroup` takes it out. A time that no script gives, of which a place in the
+-- order cannot be made, is one that it can be made of: else the message would be in the schedule only, and never be found.
 local function addToGroup(groups, group, at, id)
+  at = math.max(0, math.min(at, 9007199254740991))
   redis.call('ZADD', groups.order, 0, placeOf(group, at, id))
   redis.call('ZADD', groups.schedule, string.format('%.0f', at), id)
 end
@@ -60,6 +64,9 @@ end
 
 -- Most queues have no groups, and to make functions takes more time than to call few of them: these are made where they are needed.
 local function makeGroupFunctions()
+  local MOST_TURN, MOST_TURN_TEXT = 4503599627370496, '4503599627370496'
+  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE = 960, 64, 65536
+
   -- The first ones of what waits in a group: for each its time, its id and its member; a member that no script has written has neither time nor id.
   local function headsOf(groups, group, most)
     local prefix, heads = prefixOf(group), {}
@@ -72,14 +79,37 @@ local function makeGroupFunctions()
     return heads
   end
 
-  -- The same of the first one that waits. What another program wrote goes.
+  -- Whether all that waits has the score 0: where anything has another one, Redis finds none of a group, or not all. What another program has given one
+  -- gets 0, as much of it as one script can look at.
+  local function isOrdered(groups)
+    if groups.isOrdered ~= nil then return groups.isOrdered end
+    groups.isOrdered = true
+    for _, range in ipairs({{'-inf', '(0'}, {'(0', '+inf'}}) do
+      local left, bytes = redis.call('ZCOUNT', groups.order, range[1], range[2]), 0
+      for _ = 1, left > 0 and MOST_ORDERED or 0, ORDERED_TOGETHER do
+        local page = namesOf(ORDERED_TOGETHER, function(most) return redis.call('ZRANGEBYSCORE', groups.order, range[1], range[2], 'LIMIT', 0, most) end)
+        for _, member in ipairs(page) do
+          if #member > LONGEST_PLACE then redis.call('ZREM', groups.order, member) else redis.call('ZADD', groups.order, 0, member) end
+          bytes = bytes + #member
+        end
+        left = left - #page
+        if left <= 0 or #page == 0 or bytes > LONGEST_PLACE * 4 then break end
+      end
+      groups.isOrdered = groups.isOrdered and left <= 0
+    end
+    return groups.isOrdered
+  end
+
+  -- When the first one is visible that waits. What another program wrote goes; where that is much, the rest is looked at in the turn of the group.
   local function headOf(groups, group)
+    if not isOrdered(groups) then return groups.now end
     for _ = 1, 100 do
       local head = headsOf(groups, group, 1)[1]
       if not head then return nil end
       if head.at and redis.call('ZSCORE', groups.schedule, head.id) then return head.at end
       redis.call('ZREM', groups.order, head.member)
     end
+    return groups.now
   end
 
   -- A paused group has no turn. Only a script that hands out messages, or resumes a group, looks: another one may give the group a turn, which ends
@@ -130,9 +160,28 @@ local function makeGroupFunctions()
     return state.claims .. ' ' .. windowText(state.window)
   end
 
+  -- Turns are counted up from 1. What is beyond all of them, another program has written: where the next turn followed it, all were alike, and those
+  -- whose names come first would have each of them.
+  local function lastTurn(groups)
+    local last = tonumber(redis.call('ZRANGE', groups.turns, -1, -1, 'WITHSCORES')[2]) or 0
+    if last >= MOST_TURN then
+      local whole = redis.call('ZCOUNT', groups.turns, '-inf', '(' .. MOST_TURN_TEXT)
+      last = whole > 0 and tonumber(redis.call('ZRANGE', groups.turns, whole - 1, whole - 1, 'WITHSCORES')[2]) or 0
+    end
+    return math.max(0, last)
+  end
+
   local function nextTurn(groups)
-    groups.last = (groups.last or tonumber(redis.call('ZRANGE', groups.turns, -1, -1, 'WITHSCORES')[2]) or 0) + 1
+    groups.last = (groups.last or lastTurn(groups)) + 1
     return string.format('%.0f', groups.last)
+  end
+
+  -- Groups with a turn beyond all of them get the next ones, some of them: else they had none until no other group has any.
+  local function bringTurns(groups)
+    if redis.call('ZCOUNT', groups.turns, MOST_TURN_TEXT, '+inf') == 0 then return end
+    for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups.turns, MOST_TURN_TEXT, '+inf', 'LIMIT', 0, 16)) do
+      redis.call('ZADD', groups.turns, nextTurn(groups), group)
+    end
   end
 
   -- Another program, or a Redis that came back without some keys, can have left a group more claims than all consumers have.
@@ -220,7 +269,7 @@ local function makeGroupFunctions()
 
   return {
     headsOf = headsOf, isPausedGroup = isPausedGroup, isGroupFull = isGroupFull, statesOf = statesOf, readState = readState, textOf = textOf,
-    noteState = noteState, nextTurn = nextTurn, newPlaces = newPlaces, place = place, writePlaces = writePlaces, refreshGroups = refreshGroups,
+    noteState = noteState, nextTurn = nextTurn, bringTurns = bringTurns, isOrdered = isOrdered, newPlaces = newPlaces, place = place, writePlaces = writePlaces, refreshGroups = refreshGroups,
   }
 end
 

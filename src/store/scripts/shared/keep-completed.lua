@@ -1,6 +1,7 @@
 -- Keeps what is known of completed messages: at most `most` of them, and none that was completed before `oldest`. A key of another type
 -- prevents no acknowledgement; what is kept of earlier messages of the ids goes then.
 local SURPLUS = 100 -- so many more than came are removed by one script
+local DAY_MS = 86400000
 local function keepCompleted(completed, completedAt, ids, records, now, most, oldest)
   local at, times, fields = string.format('%.0f', now), {}, {}
   for n, id in ipairs(ids) do
@@ -16,9 +17,15 @@ local function keepCompleted(completed, completedAt, ids, records, now, most, ol
   local surplus = redis.call('ZCARD', completedAt) - most
   local gone = {}
   if surplus > 0 then
-    gone = redis.call('ZRANGE', completedAt, 0, math.min(surplus, limit) - 1)
-  elseif oldest then
-    gone = redis.call('ZRANGEBYSCORE', completedAt, '-inf', '(' .. string.format('%.0f', oldest), 'LIMIT', 0, limit)
+    -- first what is completed in a time to come: such names of another program would stay, and what is completed now would go for them
+    local ahead = '(' .. string.format('%.0f', now + DAY_MS)
+    gone = namesOf(math.min(surplus, limit), function(many) return redis.call('ZRANGEBYSCORE', completedAt, ahead, '+inf', 'LIMIT', 0, many) end)
+  end
+  if surplus > 0 and #gone == 0 then
+    gone = namesOf(math.min(surplus, limit), function(many) return redis.call('ZRANGE', completedAt, 0, many - 1) end)
+  elseif surplus <= 0 and oldest then
+    local before = '(' .. string.format('%.0f', oldest)
+    gone = namesOf(limit, function(many) return redis.call('ZRANGEBYSCORE', completedAt, '-inf', before, 'LIMIT', 0, many) end)
   end
   if #gone > 0 then
     redis.call('HDEL', completed, unpack(gone))
