@@ -82,10 +82,15 @@ export interface ScheduledEntry {
   readonly due: number
 }
 
+type Large = Pick<TransferReply, 'largeHead' | 'largeFirst'>
+const NONE_LARGE: Large = { largeHead: '', largeFirst: '' }
+/** Large entries that wait are read again after so long, because they may be gone. */
+const LARGE_MS = 60_000
+
 /** What a transfer script is asked for beside the constants; see its header. */
 export type TransferRequest = Omit<
   ArgsOf<(typeof transfer)['source']>,
-  'channel' | 'nowMs' | keyof typeof TRANSFER_LIMITS
+  'channel' | 'nowMs' | keyof Large | keyof typeof TRANSFER_LIMITS
 >
 
 const durableOffer = waitedFor(offer)
@@ -101,6 +106,9 @@ export class DelayedStore {
   readonly #keys: QueueKeys
   readonly #ordered: boolean
   readonly #settings: Settings | undefined
+  /** As the transfers said it, and until when it is believed. */
+  #large = NONE_LARGE
+  #largeUntil = 0
 
   /** Without `settings`, the server's clock decides what is due. */
   constructor(sender: Sender, keys: QueueKeys, { layout = 'redisson', settings }: DelayedStoreOptions = {}) {
@@ -161,9 +169,17 @@ export class DelayedStore {
   }
 
   /** Moves what is due to the destination. */
-  transfer(request: TransferRequest): Promise<TransferReply> {
-    const args = { ...request, ...TRANSFER_LIMITS, channel: this.#keys.channel, nowMs: this.#nowMs() }
-    return run(this.#sender, transfer, this.#keys, args, { idempotent: true })
+  async transfer(request: TransferRequest): Promise<TransferReply> {
+    const sent = performance.now() < this.#largeUntil ? this.#large : NONE_LARGE
+    const known = { channel: this.#keys.channel, nowMs: this.#nowMs(), ...sent }
+    const args = { ...request, ...TRANSFER_LIMITS, ...known }
+    const reply = await run(this.#sender, transfer, this.#keys, args, { idempotent: true })
+    const { largeHead, largeFirst } = reply
+    if (largeHead !== sent.largeHead || largeFirst !== sent.largeFirst) {
+      this.#large = { largeHead, largeFirst }
+      this.#largeUntil = performance.now() + LARGE_MS
+    }
+    return reply
   }
 
   /** False when no entry has this id and due time. */

@@ -43,6 +43,9 @@ export interface TransferReply {
   readonly quarantineError: string
   /** Unreadable entries that are due later, because the quarantine list cannot take them. */
   readonly postponed: number
+  /** What the next transfers have to know of large entries, so that they do not read these again; see the script. */
+  readonly largeHead: string
+  readonly largeFirst: string
 }
 
 /** The result of a search that walks page by page. */
@@ -214,7 +217,7 @@ function asLeader(reply: unknown): TransferReply['leader'] {
 function asTransferReply(reply: unknown): TransferReply {
   const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, leader, ...rest] =
     asArray(reply)
-  const [leaseUntil, orphans, quarantineError, postponed] = rest
+  const [leaseUntil, orphans, quarantineError, postponed, largeHead, largeFirst] = rest
   return {
     moved: asInteger(moved),
     next: asText(next) === '' ? null : asNumber(next),
@@ -230,5 +233,7 @@ function asTransferReply(reply: unknown): TransferReply {
     orphans: asInteger(orphans),
     quarantineError: asText(quarantineError),
     postponed: asInteger(postponed),
+    largeHead: asText(largeHead),
+    largeFirst: asText(largeFirst),
   }
 }

@@ -389,6 +389,39 @@ describe('cancel-or-reschedule.lua', () => {
   describe('on a server of its own', () => {
     const own = useRedis([])
 
+    it('reads the head only where the entry was it, or may be: the head can be of any size', async () => {
+      const entries = ['a', 'b', 'c', 'd', 'e'].map((id) => unordered(id, 'x'))
+      const [head, same, other, last] = entries as [Buffer, Buffer, Buffer, Buffer]
+      const queue = await own.queue({
+        timeouts: [
+          [head, 10],
+          [other, 20],
+          [same, 20],
+          [last, 30],
+        ],
+      })
+      const readsOf = async (
+        entry: Buffer,
+        due: number,
+        delayMs = REMOVE,
+      ): Promise<[reads: number, heard: string[]]> => {
+        const args = { due, prefix: prefixOf(entry), delayMs }
+        const calls = await commandCalls(own.redis, () => cancelOrRescheduleIn(own, queue, args))
+        return [calls.zrangebyscore ?? 0, await queue.published()]
+      }
+      expect(await readsOf(last, 30)).to.deep.equal([0, []])
+      expect(await readsOf(same, 20, 50)).to.deep.equal([0, []])
+      expect(await readsOf(head, 10)).to.deep.equal([1, ['20']])
+      expect(await readsOf(other, 20, 5)).to.deep.equal([0, [String(NOW + 5)]])
+      await queue.write({
+        timeouts: [
+          [head, 10],
+          [same, 10],
+        ],
+      })
+      expect(await readsOf(same, 10)).to.deep.equal([1, []])
+    })
+
     it('finds one of 5,000 entries of one millisecond with a few commands', async function () {
       this.timeout(30_000)
       const ids = Array.from({ length: 2500 }, (_, n) => String((n * 7919) % 10_007).padStart(8, '0'))

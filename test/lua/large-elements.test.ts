@@ -80,6 +80,8 @@ describe('transfers of large entries', function () {
     announce: false,
     renew: false,
     bytes: MOST,
+    largeHead: '',
+    largeFirst: '',
   })
 
   /** Runs the script once with `redis.call` replaced by one that counts the bytes of replies. */

@@ -97,6 +97,8 @@ describe('all scripts together', () => {
               announce: false,
               renew: false,
               bytes: 2 * 2 ** 20,
+              largeHead: '',
+              largeFirst: '',
             }
             const { workedUs, ...reply } = await run(rig.sender, transfer, queue.keys, args)
             expect(workedUs).to.be.at.least(0)

@@ -44,6 +44,8 @@ const NOTHING: Omit<TransferReply, 'workedUs'> = {
   orphans: 0,
   quarantineError: '',
   postponed: 0,
+  largeHead: '',
+  largeFirst: '',
 }
 
 /** How long it took is left out: no two runs agree. */
@@ -65,6 +67,8 @@ async function transferOf(
     announce: false,
     renew: false,
     bytes: 2 * 2 ** 20,
+    largeHead: '',
+    largeFirst: '',
     ...args,
   })
   expect(workedUs).to.be.at.least(0)
@@ -1106,6 +1110,78 @@ describe('transfer.lua', () => {
 
   describe('on a server of its own', () => {
     const own = useRedis([])
+
+    it('reads a large entry that is the next one once, and not again while it is', async () => {
+      const [large, small] = [unordered('large', 'x'.repeat(70_000)), unordered('small', 'S')]
+      const due = NOW + HOUR
+      const queue = await own.queue({ timeouts: [[large, due]] })
+      const seen = await transferOf(own, queue)
+      expect(seen).to.deep.equal({ ...NOTHING, next: due, largeHead: String(due) })
+      const { largeHead } = seen
+      const calls = await commandCalls(own.redis, async () => {
+        expect(await transferOf(own, queue, { largeHead })).to.deep.equal(seen)
+      })
+      expect(calls.zrangebyscore).to.equal(1) // for negative due times
+      expect(calls.zcount ?? 0).to.be.at.most(2)
+      await own.redis.zadd(queue.keys.timeouts, NOW + 5, small)
+      expect(await transferOf(own, queue, { largeHead })).to.include({ next: NOW + 5, largeHead })
+      expect(await transferOf(own, queue, { largeHead, nowMs: NOW + 5 })).to.include({ moved: 1, next: due, largeHead })
+      // it is gone: at its time a transfer finds nothing
+      await own.redis.zrem(queue.keys.timeouts, large)
+      await own.redis.zadd(queue.keys.timeouts, due + 1, small)
+      expect(await transferOf(own, queue, { largeHead })).to.include({ next: due, largeHead })
+      expect(await transferOf(own, queue, { largeHead, nowMs: due })).to.include({ next: due + 1, largeHead: '' })
+      await own.redis.zrem(queue.keys.timeouts, small)
+      expect(await transferOf(own, queue, { largeHead })).to.include({ next: null, largeHead: '' })
+      for (const score of ['inf', '1.5e+300']) {
+        await own.redis.zadd(queue.keys.timeouts, score, large)
+        const odd = await transferOf(own, queue)
+        expect(await transferOf(own, queue, { largeHead: odd.largeHead })).to.deep.equal(odd)
+        await own.redis.zrem(queue.keys.timeouts, large)
+      }
+    })
+
+    it('reads a large entry that is the first one of the order list once, and not again while it is', async () => {
+      const large = ordered('large', 'x'.repeat(70_000))
+      const small = Array.from({ length: 9 }, (_, n) => ordered(`small${n}`, String(n)))
+      const due = NOW + HOUR
+      const queue = await own.queue({ timeouts: [[large, due]], order: [large, ...small] })
+      let hint: Partial<Args> = {}
+      const moved = async (entries: readonly Buffer[]): Promise<number> => {
+        for (const entry of entries) await own.redis.zadd(queue.keys.timeouts, NOW - 5, entry)
+        const calls = await commandCalls(own.redis, async () => {
+          const { largeHead, largeFirst, ...reply } = await transferOf(own, queue, hint)
+          expect(reply).to.include({ moved: entries.length, next: due })
+          hint = { largeHead, largeFirst }
+          expect(hint).to.deep.equal({ largeHead: String(due), largeFirst: String(due) })
+        })
+        return calls.lindex ?? 0
+      }
+      expect(await moved(small.slice(0, 3))).to.be.greaterThan(0)
+      expect(await moved(small.slice(3, 6))).to.equal(0)
+      expect(await moved(small.slice(6, 8))).to.equal(0)
+      expect((await queue.read()).order).to.have.length(2)
+      // what is known is over: the entry is due, in the order in which both were offered
+      await own.redis.zadd(queue.keys.timeouts, due, small[8]!)
+      const last = await transferOf(own, queue, { ...hint, nowMs: due })
+      expect(last).to.include({ moved: 2, next: null, largeHead: '', largeFirst: '' })
+      expect((await queue.read()).order).to.deep.equal([])
+    })
+
+    it('moves what is due in its order where a large entry that it knows of is gone, and sets aside what is in no schedule afterwards', async () => {
+      const orphan = ordered('orphan', 'x'.repeat(70_000))
+      const small = ['a', 'b', 'c'].map((id) => ordered(id, id))
+      const at = [NOW, NOW, NOW + 9]
+      const queue = await own.queue({
+        timeouts: small.map((entry, n) => [entry, at[n]!] as const),
+        order: [orphan, ...small],
+      })
+      const hint = { largeHead: String(NOW + 9), largeFirst: String(NOW + 9) }
+      expect(await transferOf(own, queue, hint)).to.include({ moved: 2, orphans: 0, next: NOW + 9, ...hint })
+      const last = await transferOf(own, queue, { ...hint, nowMs: NOW + 9 })
+      expect(last).to.include({ moved: 1, orphans: 1, next: null, largeHead: '', largeFirst: '' })
+      expect(await queue.read()).to.deep.include({ order: [], destination: ['a', 'b', 'c'] })
+    })
 
     it('moves entries in offer order, or without an order list, without walking the list', async () => {
       const sorted = Array.from({ length: 500 }, (_, n) => ordered(String(n).padStart(8, '0'), `p${n}`))

@@ -138,6 +138,8 @@ describe('decoders of replies', () => {
       4,
       Buffer.from(''),
       5,
+      Buffer.from('1700000000000'),
+      Buffer.from('1700000000001'),
     ]
     const value = {
       moved: 3,
@@ -154,6 +156,8 @@ describe('decoders of replies', () => {
       orphans: 4,
       quarantineError: '',
       postponed: 5,
+      largeHead: '1700000000000',
+      largeFirst: '1700000000001',
     }
     expect(transfer.decode(reply)).to.deep.equal(value)
     expect(transfer.decode(reply.with(1, ''))).to.deep.equal({ ...value, next: null })

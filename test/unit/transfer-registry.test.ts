@@ -27,6 +27,8 @@ interface Reply {
   orphans?: number
   quarantineError?: string
   postponed?: number
+  largeHead?: string
+  largeFirst?: string
 }
 
 describe('TransferRegistry', () => {
@@ -76,9 +78,11 @@ describe('TransferRegistry', () => {
           orphans = 0,
           quarantineError = '',
           postponed = 0,
+          largeHead = '',
+          largeFirst = '',
         } = reply
         const now = (NOW + clock.now()).toFixed(3)
-        const aside = [orphans, quarantineError, postponed]
+        const aside = [orphans, quarantineError, postponed, largeHead, largeFirst]
         return [
           moved,
           next,
@@ -151,12 +155,38 @@ describe('TransferRegistry', () => {
             '0',
             '0',
             '2097152',
+            '',
+            '',
           ],
           idempotent: true,
           at: 5000,
         },
       ])
       expect(events).to.deep.equal([{ name: 'subscribed', event: { queue: 'orders' } }])
+      await registry.close()
+    })
+
+    it('sends back what the last reply said of large entries', async () => {
+      const { registry, sent, replies, listener } = setUp()
+      void registry.acquire(ORDERS)
+      replies.push({ largeHead: '1.5e+300', largeFirst: '7' }, new Error('lost'), { largeFirst: '8' })
+      for (let n = 0; n < 4; n++) {
+        listener().onSubscribed()
+        await settle()
+      }
+      expect(sent.map(({ args }) => args.slice(-2))).to.deep.equal([
+        ['', ''],
+        ['1.5e+300', '7'],
+        ['1.5e+300', '7'],
+        ['', '8'],
+      ])
+      replies.push({ largeFirst: '8' }, { largeFirst: '8' })
+      for (const ms of [59_000, 2_000]) {
+        await clock.advance(ms)
+        listener().onSubscribed()
+        await settle()
+      }
+      expect(sent.at(-1)?.args.slice(-2)).to.deep.equal(['', ''])
       await registry.close()
     })
 
@@ -332,7 +362,7 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([])
       await clock.advance(1)
       expect(sent).to.have.length(1)
-      expect(sent[0]!.args.at(-3)).to.equal('1')
+      expect(sent[0]!.args.at(-5)).to.equal('1')
       await registry.close()
     })
 

@@ -29,9 +29,15 @@ local function announceHead()
   if due then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(due))) end
 end
 
+-- Whether an entry with this due time is the head. Counted, and read only among those of its millisecond: the head can be of any size.
+local function isHead(entry, due)
+  if tonumber(due) < 0 or redis.call('ZCOUNT', timeouts, 0, '(' .. due) > 0 then return false end
+  return redis.call('ZCOUNT', timeouts, due, due) == 1 or head()[1] == entry
+end
+
 local entry = findEntry(timeouts, due, prefix)
 if not entry then return false end
-local wasHead = head()[1] == entry
+local wasHead = isHead(entry, due)
 
 if delay < 0 then
   -- an id of 8 or 16 bytes, with its length before it, or one of the old format is in the order list
@@ -46,5 +52,5 @@ local newDue = now + delay
 if newDue > 9007199254740991 then return -2 end
 local newDueText = string.format('%.0f', newDue)
 redis.call('ZADD', timeouts, 'XX', newDueText, entry)
-if wasHead or head()[1] == entry then announceHead() end
+if isHead(entry, newDueText) then redis.call('PUBLISH', ARGV[1], newDueText) elseif wasHead then announceHead() end
 return newDueText

@@ -23,12 +23,15 @@
 -- ARGV[10] announce  flag     publish even if nothing was moved
 -- ARGV[11] renew    flag     the followers know of an earlier time than the caller's lease: take a new lease and publish it
 -- ARGV[12] bytes    integer  none is moved or set aside after the entry that brings them to so many bytes
+-- ARGV[13] largeHead  text   the due time of a large entry that was seen as the next one not long ago, or "": as a reply said it
+-- ARGV[14] largeFirst  text  the due time of a large entry that was seen as the first one of the order list not long ago, or "": the same
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
 --   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script,
 --   who leads: "self", "other" or "none", when that lease ends or 0, elements of the order list in no schedule set aside,
---   the server's error about the quarantine list or "", malformed entries put off because the quarantine cannot take them}
+--   the server's error about the quarantine list or "", malformed entries put off because the quarantine cannot take them,
+--   `largeHead` and `largeFirst` of the caller's next transfer}
 local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel = ARGV[1]
 local budget, limit, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[12])
@@ -76,6 +79,15 @@ local function setAside(reason, entry)
   redis.call('ZREM', timeouts, entry)
   return true
 end
+
+-- Large entries that are not due are not read by each transfer. Whether one is still there is not asked for: to count it Redis compares all of it.
+-- Where it is gone, the next transfer comes early, and entries leave the order list one by one, until the caller has forgotten it.
+local largeHead, largeFirst = ARGV[13], ARGV[14]
+local function isAhead(due)
+  return due ~= '' and tonumber(due) > nowExact
+end
+if not isAhead(largeHead) then largeHead = '' end
+if not isAhead(largeFirst) then largeFirst = '' end
 
 -- Nothing says how large entries are before they are read: so few at first, and never more than so many at once.
 local FIRST_READ, MOST_READ = 2, 64
@@ -133,8 +145,13 @@ while done < overdue and bytes < most do
       run = from + count
     else
       -- Others are read where the first one is the one that is expected: a stranger's can be of any size.
-      local head, rest, at = redis.pcall('LINDEX', order, matched), {}, 0
+      local head, rest, at = false, {}, 0
+      if largeFirst == '' then head = redis.pcall('LINDEX', order, matched) end
       if type(head) == 'table' then orderError = head.err end
+      if type(head) == 'string' and #head > LARGE and head ~= firstOrdered then
+        largeFirst = redis.call('ZSCORE', timeouts, head) or ''
+        if not isAhead(largeFirst) then largeFirst = '' end
+      end
       if head == firstOrdered and orderedCount > 1 then
         rest = redis.call('LRANGE', order, matched + 1, matched + orderedCount - 1)
       end
@@ -197,15 +214,19 @@ end
 
 -- Elements at the head of the order list that are in no schedule are never delivered, and every delivery walks past them.
 local orphans = 0
-while mayHaveOrphans and orphans < 100 and (orphans == 0 or timeLeft() > 0) do
+while mayHaveOrphans and largeFirst == '' and orphans < 100 and (orphans == 0 or timeLeft() > 0) do
   local head = redis.pcall('LINDEX', order, 0)
-  if type(head) ~= 'string' or redis.call('ZSCORE', timeouts, head) then break end
+  local due = type(head) == 'string' and redis.call('ZSCORE', timeouts, head)
+  if due and #head > LARGE and isAhead(due) then largeFirst = due end
+  if type(head) ~= 'string' or due then break end
   if not quarantined('order-orphan', head) then break end
   redis.call('LPOP', order)
   orphans = orphans + 1
 end
 
 local function readNext()
+  local isKnown = largeHead ~= '' and redis.call('ZCARD', timeouts) > 0 and redis.call('ZCOUNT', timeouts, 0, '(' .. largeHead) == 0
+  if isKnown then return {nil, largeHead} end
   return redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 end
 local nextOne = readNext()
@@ -215,6 +236,8 @@ if nextOne[1] and #nextOne[1] > LARGE and not layout(nextOne[1]) and setAside('m
   nextOne = readNext()
 end
 local following = nextOne[2]
+if following and nextOne[1] and #nextOne[1] > LARGE then largeHead = following
+elseif not following then largeHead = '' end
 if lowest > 0 and quarantineError == '' then following = now end -- others with a negative due time
 local due = tonumber(following)
 
@@ -262,5 +285,5 @@ end
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
   malformed, negative, subscribers, orderError, budget - timeLeft(), leader, string.format('%.0f', leaseUntil),
-  orphans, quarantineError, postponed
+  orphans, quarantineError, postponed, largeHead, largeFirst
 }

@@ -132,6 +132,8 @@ export class Game {
       idleMs: IDLE,
       renew: false,
       bytes: 2 ** 20,
+      largeHead: '',
+      largeFirst: '',
     }
     const args = { nowMs: this.now, budgetUs: 60_000_000, ...others, ...options }
     this.step(operations.transfer.step(this.queue, { channel: this.queue.channel, ...args }))

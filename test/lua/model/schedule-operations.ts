@@ -161,6 +161,8 @@ export const scheduleOperations = {
           leastLeaseMs: 1,
           subscribersPerLeaseMs: 1,
           idleMs: draws.IDLE,
+          largeHead: '',
+          largeFirst: '',
           ...drawn,
         },
       }
@@ -243,6 +245,8 @@ export const scheduleOperations = {
         orphans,
         quarantineError: '',
         postponed: 0,
+        largeHead: '',
+        largeFirst: '',
       }
     },
   }),
