@@ -39,6 +39,9 @@ const TOGETHER = 100
 const FIRST_ANSWER_MS = 1_000
 /** A message about more than any script of this package publishes is of another writer: it is not read, and the calls that wait ask Redis again with the next sweep. */
 const MOST_TEXT = 4 * 1024 * 1024
+/** No script publishes more lines, and no id that is waited for has a longer one: to read four million characters takes long. */
+const MOST_LINES = 10_000
+const LONGEST_LINE = 2_000
 
 /**
  * The calls of one queue that wait until messages, or until batches, have ended. They look when they begin, when the channel is subscribed, when their
@@ -109,8 +112,8 @@ export class EndWaits implements ServedQueue {
   /** Lines of ids; a line feed and a backslash of an id are escaped. */
   onMessage(message: string): void {
     if (this.#waiting.size === 0 || message.length > MOST_TEXT) return
-    const ids = message.split('\n').map(unescaped)
-    this.#look(ids.filter((id) => this.#waiting.has(id)))
+    const lines = message.split('\n', MOST_LINES).filter(({ length }) => length <= LONGEST_LINE)
+    this.#look(lines.map(unescaped).filter((id) => this.#waiting.has(id)))
   }
 
   sweep(): void {

@@ -50,12 +50,15 @@ export class ReliableGroupStore {
 
   /** Page by page, in the order of their bytes. */
   async *paused(): AsyncGenerator<Buffer[], void> {
+    let before = Buffer.alloc(0)
     for (let from: string | Buffer = '-'; ;) {
       const args = [this.#keys.groupPauses, from, '+', 'LIMIT', '0', String(NAMES)]
       const page = asArray(await this.#sender.call('ZRANGEBYLEX', args, { idempotent: true })).map(asBytes)
       yield page
       const last = page.at(-1)
-      if (last === undefined || page.length < NAMES) return
+      // where another program has given some of them scores of their own, they are in another order, which could lead in a circle
+      if (last === undefined || page.length < NAMES || Buffer.compare(last, before) <= 0) return
+      before = Buffer.from(last)
       from = Buffer.concat([Buffer.from('('), last])
     }
   }
@@ -76,6 +79,7 @@ export class ReliableGroupStore {
     do {
       const reply = await run(this.#sender, scripts.listGroups, keys, { cursor, count }, { idempotent: true })
       yield reply.names
+      if (isPaused(cursor) && isPaused(reply.cursor) && Buffer.compare(reply.cursor, cursor) <= 0) return // as for `paused`
       cursor = reply.cursor as Buffer<ArrayBuffer>
     } while (cursor.length > 0)
   }
@@ -132,4 +136,9 @@ export class ReliableGroupStore {
     const { config, inFlight, due, groupOrder, groupTurns, groupWakes, groups, groupPauses } = this.#keys
     return { config, inFlight, due10: due[PRIORITIES] ?? '', groupOrder, groupTurns, groupWakes, groups, groupPauses }
   }
+}
+
+/** Whether a cursor is among the paused groups, whose pages are in the order of the names. */
+function isPaused(cursor: Buffer): boolean {
+  return cursor.toString('latin1', 0, 2) === 'p('
 }

@@ -225,4 +225,18 @@ describe('groups of messages', function () {
     await rawClient().zadd(reliableKeys(queue.name).groupPauses, ...names.flatMap((name) => [0, name]))
     expect(await queue.pausedGroups()).to.deep.equal(names)
   })
+
+  it('are listed to an end where another program gave those that are paused scores of their own', async () => {
+    const queue = await makeQueue()
+    // the last name of the first page comes before all others
+    const names = [...Array.from({ length: 999 }, (_, n) => `b${n}`), 'a', 'z']
+    await rawClient().zadd(reliableKeys(queue.name).groupPauses, ...names.flatMap((name, n) => [n, name]))
+    expect(await queue.pausedGroups()).to.include.members(names.slice(0, 1_000))
+    const listed: string[] = []
+    for await (const { group } of queue.listGroups({ pageSize: 1_000 })) {
+      listed.push(group)
+      if (listed.length > 20_000) break
+    }
+    expect(listed.length).to.be.lessThan(20_000)
+  })
 })

@@ -90,6 +90,7 @@ describe('an entry of the change stream', () => {
     ['a shorter extra than it says', 'e me\na,,,,1,1,5\nabc'],
     ['none', 'e me\nk,,,,1,0,0\n'],
     ['a bomb of empty ids', 'e me\nk,,,,0,999999999,0\n'],
+    ['more ids without bytes than there are schedules', 'e me\nk,,,,0,17,0\n'],
     ['more than any script changes', `e me\nk,,,,1,10001,0\n${'a'.repeat(10_001)}`],
     ['numbers beyond all', `e me\nk,,,,999999999,999999999,999999999\na`],
   ]

@@ -38,6 +38,8 @@ const TEXT_BYTES = 65_536
 const NEWLINE = 10
 /** No script changes more messages. */
 const MOST_CHANGES = 10_000
+/** A stranger's id can have no bytes, in each schedule; thousands of such ids would come out of an entry of a hundred bytes. */
+const MOST_EMPTY = 16
 const FIRST_LINE = /^([\w-]{1,32}) ([\x21-\x7e]{1,64})$/
 const PART_LINE = /^([a-z]),([^,]{0,32}),([^,]{0,32}),(\d?),(\d{1,9}),(\d{1,9}),(\d{1,9})$/
 
@@ -67,7 +69,8 @@ function readPart(bytes: Buffer, start: number, changes: MessageChange[]): numbe
   const change = KINDS.get(letter)
   const [idBytes, ids, extraBytes] = [Number(size), Number(count), Number(extraSize)]
   const end = from + extraBytes + idBytes * ids
-  if (change === undefined || ids === 0 || end > bytes.length || changes.length + ids > MOST_CHANGES)
+  const areTooMany = changes.length + ids > MOST_CHANGES || (idBytes === 0 && ids > MOST_EMPTY)
+  if (change === undefined || ids === 0 || end > bytes.length || areTooMany)
     throw unreadable('with a part that is none')
   const common = {
     change,
