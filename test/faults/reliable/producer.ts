@@ -57,11 +57,11 @@ export class Producer {
     this.#next = job.load.from
   }
 
-  produce(on: boolean): Promise<unknown> {
+  async produce(on: boolean): Promise<void> {
     clearInterval(this.#timer)
-    if (!on) return Promise.all(this.#underWay)
-    this.#timer = setInterval(() => this.#follow(this.#messages()), this.#job.load.everyMs)
-    return Promise.resolve()
+    if (on) this.#timer = setInterval(() => this.#follow(this.#messages()), this.#job.load.everyMs)
+    // what was under way can begin more, such as the wait for a message that was just added
+    else while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
 
   async burst(count: number, delay: number): Promise<void> {
