@@ -1,7 +1,7 @@
 import { InvalidArgumentError, RedelayedError } from '../errors.js'
 import { integer, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
-import { addPages, type RestoredMessage } from '../store/new-message.js'
+import { addPages, type HowToRestore, type RestoredMessage } from '../store/new-message.js'
 import type { ReliableStore, StoredMessage } from '../store/reliable-store.js'
 import { assertPriority, groupBytes, MAX_DELIVERIES, NO_GROUP } from './add-options.js'
 import { readFailures, writeFailures, type FailedAttempt } from './failures.js'
@@ -50,6 +50,11 @@ export interface RestoreOptions {
    * with all that they have. Default false.
    */
   readonly known?: boolean | undefined
+  /**
+   * Whether they are dead letters, put back into the queue of dead letters: there a message with a group takes no turns, and keeps its group for when it
+   * goes back. Default false.
+   */
+  readonly deadLetters?: boolean | undefined
 }
 
 /**
@@ -90,13 +95,13 @@ export class RawMessages<T> {
 
   /** All are checked before anything is sent. */
   async restoreMany(items: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
-    const known = isKnownIn(options)
+    const how = howToRestore(options)
     const pages = addPages(Array.from(items, assertRestored))
     const outcomes: RestoreOutcome[][] = pages.map(() => [])
     const left = pages.entries()
     const work = async (): Promise<void> => {
       for (const [at, page] of left)
-        outcomes[at] = (await this.#store.restore(page, known)).map((outcome) => OUTCOMES[outcome] ?? 'present')
+        outcomes[at] = (await this.#store.restore(page, how)).map((outcome) => OUTCOMES[outcome] ?? 'present')
     }
     await Promise.all(Array.from({ length: Math.min(SCRIPTS_IN_FLIGHT, pages.length) }, work))
     return outcomes.flat()
@@ -160,11 +165,13 @@ function asRaw(message: StoredMessage): StoredRawMessage {
 }
 
 /** @throws InvalidArgumentError */
-export function isKnownIn(options: RestoreOptions): boolean {
-  onlyKnown('options', options, ['known'])
-  const { known = false } = options
+export function howToRestore(options: RestoreOptions): HowToRestore {
+  onlyKnown('options', options, ['known', 'deadLetters'])
+  const { known = false, deadLetters = false } = options
   if (typeof known !== 'boolean') throw new InvalidArgumentError('options.known', 'true or false', known)
-  return known
+  if (typeof deadLetters !== 'boolean')
+    throw new InvalidArgumentError('options.deadLetters', 'true or false', deadLetters)
+  return { known, deadLetters }
 }
 
 /** @throws InvalidArgumentError */

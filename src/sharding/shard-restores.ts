@@ -1,6 +1,6 @@
 import {
   assertRestored,
-  isKnownIn,
+  howToRestore,
   type RestoreItem,
   type RestoreOptions,
   type RestoreOutcome,
@@ -22,7 +22,7 @@ export class ShardRestores<T> {
   async restoreMany(messages: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
     const items = Array.from(messages)
     items.forEach(assertRestored)
-    isKnownIn(options)
+    howToRestore(options)
     const places = await allOf(items.map(({ id }) => this.#shards.placeOf(id, this.#isChanging || isDerived(id))))
     const outcomes = new Array<RestoreOutcome>(items.length)
     const restore = async ([shard, indexes]: [number, number[]]): Promise<void> => {

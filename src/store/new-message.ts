@@ -56,12 +56,20 @@ export interface RestoredMessage {
   readonly group: Buffer
 }
 
-export function restoreArgs(message: RestoredMessage): (Buffer | string)[] {
+/** How messages are put back. */
+export interface HowToRestore {
+  /** The change stream says only their ids. */
+  readonly known: boolean
+  /** One with a group takes no turns. */
+  readonly deadLetters: boolean
+}
+
+export function restoreArgs(message: RestoredMessage, deadLetters: boolean): (Buffer | string)[] {
   const { id, dueAt, priority, attempts, headers, payload, expiresAt, deliveryLimit, failures, replaces, group } =
     message
   return [
     id,
-    `${placeOf(priority, group)},${dueAt},${attempts},${expiresAt ?? ''},${deliveryLimit ?? ''},${headers.length},${failures.length},${replaces ?? ''}`,
+    `${deadLetters && group.length > 0 ? deadPlaceOf(priority, group) : placeOf(priority, group)},${dueAt},${attempts},${expiresAt ?? ''},${deliveryLimit ?? ''},${headers.length},${failures.length},${replaces ?? ''}`,
     headers.length + failures.length + group.length === 0
       ? payload
       : Buffer.concat([failures, group, headers, payload]),
@@ -81,4 +89,9 @@ export function itemArgs(message: NewMessage): (Buffer | string)[] {
 /** The priority; for a message with a group the bytes of this. */
 function placeOf(priority: number, group: Buffer): string {
   return group.length === 0 ? String(priority) : `g${group.length}`
+}
+
+/** Of a dead letter with a group: it has its priority as well, as one that has no group. */
+function deadPlaceOf(priority: number, group: Buffer): string {
+  return `${priority}d${group.length}`
 }

@@ -19,7 +19,7 @@ import type {
   MessageReply,
   PollReply,
 } from './reliable-scripts.js'
-import { itemArgs, restoreArgs, type NewMessage, type RestoredMessage } from './new-message.js'
+import { itemArgs, restoreArgs, type HowToRestore, type NewMessage, type RestoredMessage } from './new-message.js'
 import { run, runMany } from './run.js'
 import type { Sender } from './sender.js'
 import type { KeysOf } from './script.js'
@@ -144,11 +144,12 @@ export class ReliableStore {
   }
 
   /**
-   * Puts messages back as they were; resolves with what became of each, see the script. `known`: the change stream says only their ids. Sent once: what a lost reply
+   * Puts messages back as they were; resolves with what became of each, see the script. Sent once: what a lost reply
    * restored, a consumer can have handled by the time it is sent again.
    */
-  restore(messages: readonly RestoredMessage[], known: boolean): Promise<number[]> {
-    const args = { channel: this.keys.channel, client: this.#client, known, items: messages.flatMap(restoreArgs) }
+  restore(messages: readonly RestoredMessage[], { known, deadLetters }: HowToRestore): Promise<number[]> {
+    const items = messages.flatMap((message) => restoreArgs(message, deadLetters))
+    const args = { channel: this.keys.channel, client: this.#client, known, items }
     return run(this.#sender, scripts.restore, this.#scriptKeys, args)
   }
 

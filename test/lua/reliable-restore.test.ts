@@ -178,6 +178,31 @@ describe('reliable-restore.lua', () => {
     })
   }
 
+  it('puts a dead letter with a group where those without one are, and its group into its record', async () => {
+    const queue = await rig.queue(having([{ id: 'there', at: NOW + 1, priority: 2 }]))
+    const args = { channel: queue.channel, client: 'me', known: false }
+    const body = Buffer.from(`1 5 "no"\ntenant{"a":"b"}X`)
+    const items = [raw('x'), Buffer.from(`0d6,${NOW + 9},2,,,9,9,`), body]
+    const replacing = [raw('there'), Buffer.from(`0d6,${NOW + 9},0,,,0,0,${NOW + 1}`), Buffer.from('tenantY')]
+    const done = await run(rig.sender, restore, queue.keys, { ...args, items: [...items, ...replacing] })
+    expect(done).to.deep.equal([1, 2])
+    const meta = (text: string): Buffer => Buffer.concat([Buffer.of(text.length), Buffer.from(text)])
+    expect(await queue.read()).to.deep.equal(
+      expected(
+        having([
+          {
+            id: 'x',
+            at: NOW + 9,
+            attempts: 2,
+            failures: '1 5 "no"\n',
+            record: Buffer.concat([meta(',,9,6'), Buffer.from('tenant{"a":"b"}X')]),
+          },
+          { id: 'there', at: NOW + 9, record: Buffer.concat([meta(',,0,6'), Buffer.from('tenantY')]) },
+        ]),
+      ),
+    )
+  })
+
   it('applies neither a bound nor a pause: the messages were accepted before', async () => {
     const config: [Bytes, Bytes][] = [
       ['maxSize', '1'],

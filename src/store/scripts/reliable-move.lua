@@ -77,7 +77,8 @@ local log = openLog(settings.changes)
 local ended = (settings.keepCompleted or settings.batched) and {}
 local targetLog = logOf(KEYS[9])
 if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0, 0} end
-local targetHead = changeHead(ARGV[7] == '1' and 'b' or 'a', nil, string.format('%.0f', now), ARGV[6])
+local kind, at = ARGV[7] == '1' and 'b' or 'a', string.format('%.0f', now)
+local targetHead, groupedHead = changeHead(kind, nil, at, ARGV[6]), changeHead(kind, nil, at, 0)
 
 local mostBytes = targetLog and targetLog.records and MOST_RECORDED_BYTES or MOST_BYTES
 
@@ -120,7 +121,7 @@ local function moveOne(id)
   moved = moved + 1
   if ended then ended[#ended + 1] = id end
   if log then noteChange(log, 'm,,,', id, ARGV[5]) end
-  if targetLog then noteChange(targetLog, targetHead, id, targetLog.records and record) end
+  if targetLog then noteChange(targetLog, group and groupedHead or targetHead, id, targetLog.records and record) end
 end
 
 if #ARGV > 7 then

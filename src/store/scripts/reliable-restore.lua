@@ -31,7 +31,7 @@
 -- ARGV[3] known    flag    1 when the readers of the change stream know the messages: it has their ids then and nothing else
 -- ARGV[4..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
 --   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for what is not given; failures, group, headers and payload;
---   with a group "g<bytes of it>" is in the place of the priority
+--   with a group "g<bytes of it>" is in the place of the priority; of a dead letter with a group, which takes no turns, "<priority>d<bytes of it>"
 --
 -- returns what became of each message: 1 restored, 2 restored in the place of another, 0 the id was there, 3 the message that it may
 --   replace was not there
@@ -61,10 +61,11 @@ local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 local function readDetails(text)
   local priority, at, attempts, expires, limit, headers, history, replaces =
-    string.match(text, '^(g?%d+),(%d+),(%d+),(%d*),(%d*),(%d+),(%d+),(%d*)$')
-  local group = string.match(priority, '^g(%d+)$')
+    string.match(text, '^([%dgd]+),(%d+),(%d+),(%d*),(%d*),(%d+),(%d+),(%d*)$')
+  local own, kind, group = string.match(priority, '^(%d*)([gd]?)(%d*)$')
+  if kind == '' then group = nil end
   return {
-    priority = group and GROUPED or tonumber(priority), at = at, attempts = tonumber(attempts), history = tonumber(history), replaces = tonumber(replaces),
+    priority = kind == 'g' and GROUPED or tonumber(own), at = at, attempts = tonumber(attempts), history = tonumber(history), replaces = tonumber(replaces),
     group = tonumber(group), expires = tonumber(expires), limit = tonumber(limit), headers = tonumber(headers),
   }
 end
@@ -91,8 +92,8 @@ local function put(id, detail, body)
   end
   if detail.attempts > 0 then redis.call('HSET', deliveries, id, string.format('%.0f', detail.attempts)) end
   local group = detail.group and string.sub(rest, 1, detail.group)
-  if group then
-    rest = string.sub(rest, detail.group + 1)
+  if group then rest = string.sub(rest, detail.group + 1) end
+  if group and detail.priority == GROUPED then
     if settings.grouped ~= '1' then redis.call('HSET', KEYS[16], 'grouped', '1') end
     settings.grouped = '1'
     addToGroup(groups, group, tonumber(detail.at), id)
@@ -104,7 +105,7 @@ local function put(id, detail, body)
   redis.call('HSET', messages, id, record)
   if not log then return end
   if isKnown then noteChange(log, 's,,,', id)
-  else noteChange(log, changeHead('a', detail.attempts, detail.at, group and 0 or detail.priority), id, log.records and record) end
+  else noteChange(log, changeHead('a', detail.attempts, detail.at, detail.priority == GROUPED and 0 or detail.priority), id, log.records and record) end
 end
 
 local function restore(id, detail, body)
@@ -124,7 +125,7 @@ local function restore(id, detail, body)
   if before and refreshGroup(groups, before, isTaken and -1) then publishSlot(messages, now) end
   put(id, detail, body)
   if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id))
-  elseif not before and (detail.group or priority ~= detail.priority) then redis.call('ZREM', due[priority + 1], id) end
+  elseif not before and priority ~= detail.priority then redis.call('ZREM', due[priority + 1], id) end
   return 2
 end
 
