@@ -10,16 +10,29 @@ import type { JournalQueue } from '../journal/journal-queue.js'
 interface Flags {
   readonly journal?: string
   readonly redis?: string
+  readonly redisCluster?: string
+  readonly shards?: string
   readonly expired?: boolean
   readonly dryRun?: boolean
   readonly olderThan?: string
 }
 
 const DAY_MS = 86_400_000
+const MOST_SHARDS = 256
+/** How often a restore says how far it is. */
+const SHOW_MS = 1_000
 const program = cac('redelayed-server')
 program.option('--journal <url>', 'sqlite:<path>, postgres://… or mysql://… (default: REDELAYED_JOURNAL)')
 program.option('--redis <url>', 'the Redis of the queues (default: REDIS_URL)')
+program.option(
+  '--redis-cluster <url,url,…>',
+  'some nodes of a Redis Cluster, in the place of --redis (default: REDELAYED_REDIS_CLUSTER)',
+)
 program.option('--queue <name>', 'a reliable queue; may be given several times')
+program.option(
+  '--shards <number>',
+  'the queues are sharded: how many shards they have; while that changes, the larger number',
+)
 program.option('--id <id>', 'restore: only this message; may be given several times')
 program.option('--expired', 'restore: also messages that expired; they expire no more')
 program.option('--dry-run', 'restore: say what would be done, and change nothing')
@@ -73,17 +86,20 @@ async function verify(queue: JournalQueue<unknown>): Promise<void> {
 
 async function restore(queue: JournalQueue<unknown>, { expired = false, dryRun = false }: Flags): Promise<void> {
   const ids = textsOf('id')
+  const total = ids.length === 0 ? await queue.size({ expired }) : undefined
   const startedAt = performance.now()
-  let shownAt = startedAt
+  let shownAt = -Infinity
   const result = await queue.restore({
     ...(ids.length === 0 ? {} : { ids }),
     expired,
     dryRun,
     onProgress: ({ checked, restored }) => {
-      if (performance.now() - shownAt < 1_000) return
+      if (performance.now() - shownAt < SHOW_MS) return
       shownAt = performance.now()
-      const rate = Math.round(checked / ((shownAt - startedAt) / 1000))
-      console.log(`${queue.name}: ${checked} checked, ${restored} restored, ${rate} a second`)
+      const rate = checked / ((shownAt - startedAt) / 1000)
+      const [of, left] = total === undefined ? ['', ''] : [` of ${total}`, `, ${leftText(total - checked, rate)} left`]
+      const verb = dryRun ? 'would be restored' : 'restored'
+      console.log(`${queue.name}: ${checked}${of} checked, ${restored} ${verb}, ${Math.round(rate)} a second${left}`)
     },
   })
   const verb = dryRun ? 'would be restored' : 'restored'
@@ -91,32 +107,55 @@ async function restore(queue: JournalQueue<unknown>, { expired = false, dryRun =
   if (result.refused > 0) process.exitCode = 1
 }
 
+/** How long it takes to check so many more. */
+function leftText(count: number, perSecond: number): string {
+  const seconds = Math.ceil(Math.max(0, count) / perSecond)
+  return seconds < 100 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`
+}
+
 async function withQueues(flags: Flags, action: (queue: JournalQueue<unknown>) => Promise<void>): Promise<void> {
   const names = textsOf('queue')
   if (names.length === 0) throw new RedelayedError('ERR_USAGE', '--queue is missing')
-  const url = flags.redis ?? process.env.REDIS_URL ?? 'redis://127.0.0.1:6379'
+  const shards = shardsOf(flags)
+  const where = redisOf(flags)
   await using journal = await createJournal({ url: journalOf(flags), migrate: false, background: false })
-  const client = createClient({ url })
+  const client = createClient(where)
   try {
-    for (const queue of await attachAll(journal, client, names)) await action(queue)
+    for (const queue of await attachAll(journal, client, names, shards)) await action(queue)
   } finally {
     await journal.close()
     await client.shutdown()
   }
 }
 
-/** Each queue with its dead letters. */
+/** Each queue, or each shard of it, with its dead letters. */
 async function attachAll(
   journal: Journal,
   client: RedelayedClient,
   names: readonly string[],
+  shards: number | undefined,
 ): Promise<JournalQueue<unknown>[]> {
   const queues: JournalQueue<unknown>[] = []
   for (const name of names) {
-    const queue: ReliableQueue = client.getReliableQueue(name)
-    queues.push(await journal.attach(queue), await journal.attach(queue.deadLetters))
+    const parts: readonly ReliableQueue[] =
+      shards === undefined ? [client.getReliableQueue(name)] : client.getShardedReliableQueue(name, { shards }).shards
+    for (const queue of parts) queues.push(await journal.attach(queue), await journal.attach(queue.deadLetters))
   }
   return queues
+}
+
+function redisOf({ redis, redisCluster }: Flags): { readonly url: string } | { readonly cluster: readonly string[] } {
+  const nodes = redisCluster ?? (redis === undefined ? process.env.REDELAYED_REDIS_CLUSTER : undefined)
+  if (nodes === undefined) return { url: redis ?? process.env.REDIS_URL ?? 'redis://127.0.0.1:6379' }
+  if (redis !== undefined) throw new RedelayedError('ERR_USAGE', '--redis and --redis-cluster exclude each other')
+  return { cluster: nodes.split(',').map((node) => node.trim()) }
+}
+
+function shardsOf({ shards }: Flags): number | undefined {
+  if (shards === undefined) return undefined
+  const count = Number(shards)
+  if (Number.isInteger(count) && count >= 1 && count <= MOST_SHARDS) return count
+  throw new RedelayedError('ERR_USAGE', `--shards takes a whole number from 1 to ${MOST_SHARDS}`)
 }
 
 function journalOf({ journal = process.env.REDELAYED_JOURNAL }: Flags): string {

@@ -4,6 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { createClient, type RedelayedClient } from 'redelayed'
 import { createJournal } from '../index.js'
+import { startCluster } from '../../../test/support/redis-server.js'
 import { startSqlite, statement, type TestServer } from './support/databases.js'
 import { LosableRedis } from './support/losable-redis.js'
 
@@ -73,7 +74,7 @@ describe('redelayed-server journal', function () {
   it('makes the tables, and says when they are there', async () => {
     const args = ['journal', 'migrate', '--journal', url]
     const { code, out } = await cli(args)
-    expect([code, out]).to.deep.equal([0, 'Done: 0001-messages, 0002-digest, 0003-biz-key.\n'])
+    expect([code, out]).to.deep.equal([0, 'Done: 0001-messages, 0002-digest, 0003-biz-key, 0004-group.\n'])
     expect(await cli(['journal', 'migrate'], { REDELAYED_JOURNAL: url })).to.include({
       code: 0,
       out: 'The tables are of this version.\n',
@@ -99,10 +100,48 @@ describe('redelayed-server journal', function () {
     expect(other.out).to.match(/^mails: 1 open in SQL, 0 would be restored, 0 refused\.$/m)
     const restored = await cli(['journal', 'restore', ...where])
     expect([restored.code, restored.err]).to.deep.equal([0, ''])
+    expect(restored.out).to.match(/^mails: 4 of 4 checked, 2 restored, \d+ a second, 0 s left$/m)
     expect(await queue.size()).to.equal(4)
     const verified = await cli(['journal', 'verify', ...where])
     expect([verified.code, verified.err]).to.deep.equal([0, ''])
     expect(verified.out).to.match(/^mails: 0 differences\.$/m)
+  })
+
+  it('restores and verifies the shards of a queue in a cluster', async () => {
+    const cluster = await startCluster()
+    const urls = cluster.servers.map((server) => server.url)
+    const nodes = urls.join(', ')
+    const own = createClient({ cluster: urls })
+    try {
+      const queue = own.getShardedReliableQueue<string>('parts', { shards: 4 })
+      const journal = await createJournal({ url })
+      const parts = await journal.attach(queue)
+      const ids = Array.from({ length: 40 }, (_, n) => `m${n}`)
+      await parts.addMany(ids.map((id) => ({ payload: id, id, delay: HOUR })))
+      await parts.drain()
+      await journal.close()
+      await queue.setConfig({ changes: false }) // so that the journal does not hear of it
+      expect(await queue.remove(...ids.slice(0, 30))).to.equal(30)
+      const where = ['--journal', url, '--redis-cluster', nodes, '--queue', 'parts', '--shards', '4']
+      const one = await cli(['journal', 'restore', ...where, '--id', 'm0'])
+      expect([one.code, one.err]).to.deep.equal([0, ''])
+      expect(await queue.size()).to.equal(11)
+      const restored = await cli(['journal', 'restore', ...where], { REDIS_URL: 'redis://127.0.0.1:1' })
+      expect([restored.code, restored.err]).to.deep.equal([0, ''])
+      expect(restored.out.match(/ restored, 0 refused\.$/gm), 'of each shard and of its dead letters').to.have.length(8)
+      expect(await queue.size()).to.equal(40)
+      const verified = await cli(
+        ['journal', 'verify', ...where.filter((each) => !each.startsWith('--redis') && each !== nodes)],
+        {
+          REDELAYED_REDIS_CLUSTER: nodes,
+        },
+      )
+      expect([verified.code, verified.err]).to.deep.equal([0, ''])
+      expect(verified.out.match(/: 0 differences\.$/gm)).to.have.length(8)
+    } finally {
+      await own.shutdown()
+      await cluster.stop()
+    }
   })
 
   it('names what differs, and ends with 1', async () => {
@@ -147,6 +186,29 @@ describe('redelayed-server journal', function () {
   for (const [what, args, code, says] of [
     ['an action that there is not', ['journal', 'forget', '--journal', 'sqlite:x'], 2, /there are migrate, verify/],
     ['no journal', ['journal', 'verify', '--queue', 'q'], 2, /REDELAYED_JOURNAL is missing/],
+    [
+      'a bad number of shards',
+      ['journal', 'verify', '--journal', 'sqlite:x', '--queue', 'q', '--shards', '0'],
+      2,
+      /--shards takes a whole number from 1 to 256/,
+    ],
+    [
+      'a Redis and a cluster',
+      [
+        'journal',
+        'verify',
+        '--journal',
+        'sqlite:x',
+        '--queue',
+        'q',
+        '--redis',
+        'redis://h',
+        '--redis-cluster',
+        'redis://h',
+      ],
+      2,
+      /exclude each other/,
+    ],
     ['no queue', ['journal', 'verify', '--journal', 'sqlite:x'], 2, /--queue is missing/],
     ['a bad number of days', ['journal', 'prune', '--journal', 'sqlite:x', '--older-than', 'x'], 2, /a number of days/],
     ['another scheme', ['journal', 'migrate', '--journal', 'oracle://host/db'], 1, /sqlite:<path>/],
