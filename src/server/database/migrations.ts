@@ -120,6 +120,12 @@ function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
             .execute()
       },
     },
+    '0004-group': {
+      async up(db: Kysely<never>) {
+        if (kind === 'mysql' && (await hasColumn(db, 'redelayed_messages', 'message_group'))) return
+        await db.schema.alterTable('redelayed_messages').addColumn('message_group', name).execute()
+      },
+    },
   }
 }
 

@@ -25,6 +25,8 @@ export interface MessageTable {
   attempts: number
   expires_at: number | null
   delivery_limit: number | null
+  /** Its group, where it has one. */
+  message_group: Bytes | null
   /** JSON. */
   headers: Bytes | null
   /** See `bizKeyDigest`: a search finds the messages of a business key by it. */

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type AddItem } from 'redelayed'
 
 /** What the journal accepts: the options of `add` that can be stored. Durations are milliseconds. */
-export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate' | 'group'> {
+export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate'> {
   readonly delay?: number | undefined
   readonly timeToLive?: number | undefined
   /**
@@ -19,6 +19,7 @@ const OPTIONS = [
   'delay',
   'date',
   'priority',
+  'group',
   'headers',
   'timeToLive',
   'deliveryLimit',
@@ -26,6 +27,7 @@ const OPTIONS = [
   'isDrawn',
 ]
 const MOST_ID_BYTES = 512
+const MOST_GROUP_BYTES = 255
 const MOST_HEADER_BYTES = 64 * 1024
 const MOST_DELIVERIES = 1_000_000
 const MOST_PRIORITY = 9
@@ -36,9 +38,17 @@ export function checkItem(item: AcceptItem<unknown>, at: number): void {
   for (const name of Object.keys(item)) {
     if (!OPTIONS.includes(name)) throw new InvalidArgumentError(what(name), `one of ${OPTIONS.join(', ')}`, name)
   }
-  const { id, delay, date, priority, headers, timeToLive, deliveryLimit, onceForMs } = item
-  if (id !== undefined && !isId(id))
+  const { id, delay, date, priority, group, headers, timeToLive, deliveryLimit, onceForMs } = item
+  if (id !== undefined && !isName(id, MOST_ID_BYTES))
     throw new InvalidArgumentError(what('id'), `a text of 1 to ${MOST_ID_BYTES} bytes without lone surrogates`, id)
+  if (group !== undefined && !isName(group, MOST_GROUP_BYTES))
+    throw new InvalidArgumentError(
+      what('group'),
+      `a text of 1 to ${MOST_GROUP_BYTES} bytes without lone surrogates`,
+      group,
+    )
+  if (group !== undefined && (priority ?? 0) !== 0)
+    throw new InvalidArgumentError(what('priority'), 'none where there is a group', priority)
   if (date !== undefined && delay !== undefined)
     throw new InvalidArgumentError(what('delay'), 'none where there is a date', delay)
   if (date !== undefined && (!(date instanceof Date) || Number.isNaN(date.getTime())))
@@ -52,8 +62,8 @@ export function checkItem(item: AcceptItem<unknown>, at: number): void {
     throw new InvalidArgumentError(what('headers'), 'an object of texts of at most 64 KiB together', headers)
 }
 
-function isId(id: unknown): boolean {
-  return typeof id === 'string' && id !== '' && id.isWellFormed() && Buffer.byteLength(id) <= MOST_ID_BYTES
+function isName(name: unknown, mostBytes: number): boolean {
+  return typeof name === 'string' && name !== '' && name.isWellFormed() && Buffer.byteLength(name) <= mostBytes
 }
 
 function areHeaders(headers: unknown): boolean {

@@ -10,7 +10,7 @@ import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
 import { markedOnce } from './joined-adds.js'
 import { drawId } from './message-id.js'
-import { headerColumns, newRow, type Row, type Writers } from './rows.js'
+import { groupColumn, headerColumns, newRow, type Row, type Writers } from './rows.js'
 import { tooLarge } from './too-large.js'
 import { takeOver, type TakenOver } from './take-over.js'
 
@@ -406,7 +406,7 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
   const { queue, key, clock, defaults } = attached
   checkItem(item, at)
   const now = clock.now()
-  const { id = drawId(), delay, date, priority = 0, headers, deliveryLimit } = item
+  const { id = drawId(), delay, date, priority = 0, group, headers, deliveryLimit } = item
   const needsDefaults = item.timeToLive === undefined || (date === undefined && delay === undefined)
   if ((defaults === undefined && needsDefaults) || (date === undefined && !clock.isKnown)) throw unknownYet()
   const timeToLive = item.timeToLive ?? defaults?.timeToLive
@@ -422,6 +422,7 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
     payload: queue.codec.encode(item.payload),
     expires_at: timeToLive === undefined ? null : dueAt + timeToLive,
     delivery_limit: deliveryLimit ?? null,
+    message_group: groupColumn(group),
   }
   const exact = { ...markedOnce(item), id, date: new Date(dueAt), delay: undefined, timeToLive }
   const [isDrawn, isOnce] = [item.id === undefined || item.isDrawn === true, item.onceForMs !== undefined]

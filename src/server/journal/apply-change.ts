@@ -1,6 +1,15 @@
 import { FINAL_STATES, type Bytes } from '../database/tables.js'
 import type { JournalChange } from './journalled-queue.js'
-import { failureBytes, failuresOf, headerColumns, isOfReusedId, newRow, type Row, type Stamp } from './rows.js'
+import {
+  failureBytes,
+  failuresOf,
+  groupColumn,
+  headerColumns,
+  isOfReusedId,
+  newRow,
+  type Row,
+  type Stamp,
+} from './rows.js'
 
 /** A row as the changes of some batches make it. */
 export interface Draft {
@@ -118,6 +127,7 @@ function contentIn(row: Row, change: JournalChange, otherwise: Draft['content'])
       ...headerColumns(change.headers),
       expires_at: change.expiresAt ?? null,
       delivery_limit: change.deliveryLimit ?? null,
+      message_group: groupColumn(change.group),
     },
     content: 'own',
   }
@@ -128,6 +138,7 @@ function failureIn(
   { change, error, attempt = row.attempts }: JournalChange,
   { at }: ChangeTime,
 ): Partial<Row> {
-  if (error === undefined || (change !== 'failed' && change !== 'dead')) return {}
-  return { failures: failureBytes([...failuresOf(row.failures), { attempt, at: new Date(at), reason: error }]) }
+  // a failure without a reason is one in Redis, too; of what died without one, its last attempt was noted before
+  if (change !== 'failed' && (change !== 'dead' || error === undefined)) return {}
+  return { failures: failureBytes([...failuresOf(row.failures), { attempt, at: new Date(at), reason: error ?? '' }]) }
 }

@@ -8,7 +8,7 @@ import { idParts, type Position, type Positions } from './positions.js'
 import { QueueConfigs } from './queue-configs.js'
 import { isInFlow, MOST_CLIENT, Reread } from './reread.js'
 import type { LargeMessage } from './too-large.js'
-import { contentOf, headerColumns, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
+import { contentOf, groupColumn, headerColumns, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
 import { StateWriter } from './state-writer.js'
 import { takeIn, unrecorded } from './unrecorded.js'
 
@@ -29,7 +29,7 @@ const isSmall = raw<boolean>`state = 'accepted' and length(payload) <= ${raw.lit
 const SMALL_PAYLOAD = raw<Bytes | null>`case when ${isSmall} then payload end`.as('small_payload')
 const SMALL_HEADERS = raw<Bytes | null>`case when ${isSmall} then headers end`.as('small_headers')
 
-type Content = Pick<Row, 'payload' | 'headers' | 'expires_at' | 'delivery_limit'>
+type Content = Pick<Row, 'payload' | 'headers' | 'expires_at' | 'delivery_limit' | 'message_group'>
 
 /** How a drain ended: at the end of the stream, or since Redis was found to have forgotten something. */
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
@@ -373,10 +373,10 @@ export class Drain {
       })
       const sized = bySize(found, mostBytes)
       large.push(...sized.large)
-      if (attached.isForDeadLetters) await addFailures(attached, known, sized.fitting)
+      await addFailures(attached, sized.fitting)
       await this.#writers.whole.write(sql, sized.fitting)
     }
-    if (attached.isForDeadLetters) await addFailures(attached, known, whole)
+    await addFailures(attached, whole)
     await this.#writers.whole.write(sql, whole)
     await this.#states.write(sql, attached.key, states, known)
     const old = large.filter((row) => known.has(toText(row.id)) && !updated.has(row) && !earlier.has(row))
@@ -442,11 +442,12 @@ function withoutKnown(batch: JournalBatch, accepted: Map<string, Content>): Jour
   return { ...batch, changes }
 }
 
-function isOf({ payload, headers, expiresAt, deliveryLimit }: JournalChange, known: Content): boolean {
+function isOf({ payload, headers, expiresAt, deliveryLimit, group }: JournalChange, known: Content): boolean {
   return (
     payload !== undefined &&
     (expiresAt ?? null) === known.expires_at &&
     (deliveryLimit ?? null) === known.delivery_limit &&
+    Buffer.compare(groupColumn(group) ?? EMPTY, known.message_group ?? EMPTY) === 0 &&
     Buffer.compare(payload, known.payload) === 0 &&
     Buffer.compare(headerColumns(headers).headers ?? EMPTY, known.headers ?? EMPTY) === 0
   )
@@ -477,9 +478,12 @@ function clearDrafts(drafts: Map<string, Draft>, time: ChangeTime): void {
   }
 }
 
-/** Dead letters have the failures of the queue where they died. */
-async function addFailures({ queue }: AttachedQueue, known: ReadonlyMap<string, Row>, rows: Row[]): Promise<void> {
-  const places = [...rows.keys()].filter((at) => !known.has(toText(rows[at]?.id ?? EMPTY)))
+/** The stream does not say the failures with which a message comes: a dead letter has those of its queue, what was put back those of before. */
+async function addFailures({ queue, isForDeadLetters }: AttachedQueue, rows: Row[]): Promise<void> {
+  const places = [...rows.keys()].filter((at) => {
+    const { failures = null, attempts = 0 } = rows[at] ?? {}
+    return failures === null && (isForDeadLetters || attempts > 0)
+  })
   if (places.length === 0) return
   const messages = await queue.getAllRaw(places.map((at) => toText(rows[at]?.id ?? EMPTY)))
   places.forEach((at, n) => {
@@ -495,8 +499,15 @@ function timeOf(batch: JournalBatch | undefined): number {
 }
 
 /** Of a message's content what the changes do not say. */
-function pick({ headers, biz_key, payload, expires_at, delivery_limit }: ReturnType<typeof contentOf>): Partial<Row> {
-  return { headers, biz_key, payload, expires_at, delivery_limit }
+function pick({
+  headers,
+  biz_key,
+  payload,
+  expires_at,
+  delivery_limit,
+  message_group,
+}: ReturnType<typeof contentOf>): Partial<Row> {
+  return { headers, biz_key, payload, expires_at, delivery_limit, message_group }
 }
 
 const MOST_ERROR_BYTES = 2_000

@@ -262,8 +262,8 @@ export class JournalQueue<T> {
 
   /** What SQL and Redis do not agree on. */
   verify(): AsyncGenerator<Difference, void> {
-    const { database, drain } = this.#required
-    return verify(database, drain, this.#attached)
+    const { database, drain, adoptAfterMs } = this.#required
+    return verify(database, drain, this.#attached, adoptAfterMs)
   }
 
   get #database(): JournalDatabase {

@@ -148,7 +148,7 @@ export class Journal extends EventEmitter<JournalEvents> {
     const known = this.#queues.get(queue.name)
     if (known !== undefined) return known.handle as Promise<JournalQueue<unknown>> as Promise<JournalQueue<T>>
     if (!('deadLetters' in queue)) return this.#add(new AttachedQueue(queue))
-    const deadLetters = new AttachedQueue(asJournalled(queue.deadLetters), { isForDeadLetters: true })
+    const deadLetters = new AttachedQueue(asJournalled(queue.deadLetters, true), { isForDeadLetters: true })
     const attached = new AttachedQueue(asJournalled(queue), { deadLetters })
     const [handle] = await Promise.all([this.#add(attached), this.#add(deadLetters)])
     return handle

@@ -20,6 +20,7 @@ export interface JournalChange {
   readonly headers?: Readonly<Record<string, string>>
   readonly expiresAt?: number
   readonly deliveryLimit?: number
+  readonly group?: string
   readonly error?: string
   /** Of `moved`: the name of the other queue. */
   readonly to?: string
@@ -56,7 +57,7 @@ export interface JournalledQueue<T = unknown> {
   remove(...ids: readonly string[]): Promise<number>
   cancel(id: string): Promise<boolean>
   contains(id: string): Promise<boolean>
-  /** `known`: SQL has the messages as they are put back, and the change stream says only `restored`. */
+  /** `known`: SQL has the messages as they are put back, and the change stream says only `restored`. Dead letters take no turns. */
   restoreMany(messages: Iterable<RestoreItem>, options?: { readonly known?: boolean }): Promise<RestoreOutcome[]>
   getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]>
   listAllRaw(options?: { pageSize?: number }): AsyncIterable<StoredRawMessage[]>

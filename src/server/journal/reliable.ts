@@ -10,9 +10,9 @@ import type {
 } from 'redelayed'
 import type { ChangeReading, JournalledQueue } from './journalled-queue.js'
 
-/** A reliable queue of the library as the journal sees it. */
-export function asJournalled<T>(queue: ReliableQueue<T>): JournalledQueue<T> {
-  return new Journalled(queue)
+/** A reliable queue of the library as the journal sees it, or the queue of the dead letters of one. */
+export function asJournalled<T>(queue: ReliableQueue<T>, deadLetters = false): JournalledQueue<T> {
+  return new Journalled(queue, deadLetters)
 }
 
 class Journalled<T> implements JournalledQueue<T> {
@@ -20,8 +20,10 @@ class Journalled<T> implements JournalledQueue<T> {
   readonly deadLettersName: string
   readonly codec: Codec<T>
   readonly #queue: ReliableQueue<T>
+  readonly #areDeadLetters: boolean
 
-  constructor(queue: ReliableQueue<T>) {
+  constructor(queue: ReliableQueue<T>, areDeadLetters: boolean) {
+    this.#areDeadLetters = areDeadLetters
     this.#queue = queue
     this.name = queue.name
     this.deadLettersName = queue.deadLetters.name
@@ -45,7 +47,7 @@ class Journalled<T> implements JournalledQueue<T> {
   }
 
   restoreMany(messages: Iterable<RestoreItem>, options?: { readonly known?: boolean }): Promise<RestoreOutcome[]> {
-    return this.#queue.restoreMany(messages, options)
+    return this.#queue.restoreMany(messages, { ...options, deadLetters: this.#areDeadLetters })
   }
 
   getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {

@@ -307,11 +307,12 @@ function isSame(message: StoredRawMessage, row: Row): boolean {
   } catch {
     return false // so `restoreRows` says what is wrong with the row
   }
-  const { dueAt, priority, attempts, payload, headers, expiresAt, deliveryLimit, failures } = known
+  const { dueAt, priority, group, attempts, payload, headers, expiresAt, deliveryLimit, failures } = known
   const hasFailed = (failures.at(-1)?.attempt ?? 0) >= message.attempts
   return (
     (message.inFlight ? message.attempts === attempts && !hasFailed : message.dueAt === dueAt) &&
     message.priority === priority &&
+    message.group === group &&
     message.attempts >= attempts &&
     message.expiresAt === expiresAt &&
     message.deliveryLimit === deliveryLimit &&

@@ -31,12 +31,12 @@ export const STATE = [
   'change_ms',
   'change_seq',
 ] as const
-const CONTENT = ['delivery_limit', 'headers', 'biz_key', 'payload', 'accepted_at'] as const
+const CONTENT = ['delivery_limit', 'message_group', 'headers', 'biz_key', 'payload', 'accepted_at'] as const
 const COLUMNS = [...KEYS, ...STATE, ...CONTENT] as const
 const STAMP: readonly string[] = ['generation', 'change_ms', 'change_seq']
 
 /** All of a row but its content. */
-export const STATE_COLUMNS = [...KEYS, ...STATE, 'accepted_at', 'delivery_limit'] as const
+export const STATE_COLUMNS = [...KEYS, ...STATE, 'accepted_at', 'delivery_limit', 'message_group'] as const
 
 /** All of a row but its queue, which who asks for it knows. */
 export const ROW_COLUMNS = ['id', ...STATE, ...CONTENT] as const
@@ -78,6 +78,7 @@ export function newRow(queue: Bytes, id: string, { ms, seq, generation }: Stamp,
     attempts: 0,
     expires_at: null,
     delivery_limit: null,
+    message_group: null,
     headers: null,
     biz_key: null,
     payload: EMPTY,
@@ -109,6 +110,7 @@ export function messageOf(row: Row): RawMessage {
     payload: row.payload,
     expiresAt: row.expires_at,
     deliveryLimit: row.delivery_limit,
+    ...(row.message_group !== null && { group: strict.decode(row.message_group) }),
     failures: failuresOf(row.failures),
   }
 }
@@ -118,7 +120,16 @@ export function contentOf(
   message: RawMessage,
 ): Pick<
   Row,
-  'due_at' | 'priority' | 'attempts' | 'expires_at' | 'delivery_limit' | 'headers' | 'biz_key' | 'payload' | 'failures'
+  | 'due_at'
+  | 'priority'
+  | 'attempts'
+  | 'expires_at'
+  | 'delivery_limit'
+  | 'message_group'
+  | 'headers'
+  | 'biz_key'
+  | 'payload'
+  | 'failures'
 > {
   return {
     due_at: message.dueAt,
@@ -126,6 +137,7 @@ export function contentOf(
     attempts: message.attempts,
     expires_at: message.expiresAt,
     delivery_limit: message.deliveryLimit,
+    message_group: groupColumn(message.group),
     ...headerColumns(message.headers),
     payload: message.payload,
     failures: failureBytes(message.failures),
@@ -141,12 +153,16 @@ export function headerColumns(headers: Readonly<Record<string, string>> | undefi
   }
 }
 
+export function groupColumn(group: string | undefined): Bytes | null {
+  return group === undefined ? null : toBytes(group)
+}
+
 export function headersOf(bytes: Bytes | null): Record<string, string> {
   return bytes === null ? {} : (JSON.parse(strict.decode(bytes)) as Record<string, string>)
 }
 
 /** So many failed attempts are kept. */
-const MOST_FAILURES = 100
+export const MOST_FAILURES = 100
 
 export function failureBytes(failures: readonly FailedAttempt[]): Bytes | null {
   if (failures.length === 0) return null

@@ -1,10 +1,13 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { FailedAttempt } from 'redelayed'
 import type { JournalDatabase } from '../database/database.js'
 import { OPEN_STATES, toBytes, toText, type Bytes } from '../database/tables.js'
+import { pause } from '../pause.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
-import type { StoredRawMessage } from './journalled-queue.js'
+import type { RawMessage, StoredRawMessage } from './journalled-queue.js'
 import { readIds } from './row-pages.js'
-import type { Row } from './rows.js'
+import { messageOf, MOST_FAILURES, type Row } from './rows.js'
 
 /** What SQL and Redis do not agree on. */
 export interface Difference {
@@ -14,113 +17,223 @@ export interface Difference {
     | 'missing in Redis'
     | 'missing in SQL'
     | 'too large for SQL'
+    | 'unreadable in SQL'
     | 'final in SQL'
+    | 'not known as added in SQL'
     | 'due time'
     | 'priority'
+    | 'group'
     | 'attempts'
+    | 'failures'
+    | 'headers'
+    | 'expiry'
+    | 'delivery limit'
     | 'payload'
   readonly sql: string
   readonly redis: string
 }
 
 const PAGE = 500
-/** How often what differs is looked at again, before it is said: the system lives. */
-const LOOKS = 3
+/** How often what differs is looked at again, at most, and how often it has to differ then, before it is said: the system lives. */
+const LOOKS = 8
+const SAME_LOOKS = 2
 const PAUSE_MS = 300
 
-/** Compares SQL and Redis in pages. A message differs only if it still does, in the same way, after the changes of the meantime were drained. */
+/**
+ * Compares SQL and Redis in pages. What differs is looked at again: Redis is asked, then the changes until then are drained, then SQL is asked, and
+ * Redis once more. What has changed meanwhile is looked at later: a message differs only if it does while it stays as it is.
+ */
 export async function* verify(
   database: JournalDatabase,
   drain: Drain,
   attached: AttachedQueue,
+  adoptAfterMs: number,
 ): AsyncGenerator<Difference, void> {
   await drain.run(attached)
+  const comparison = new Comparison(database, drain, attached, adoptAfterMs)
   const filter = { queue: attached.key, states: OPEN_STATES }
   let after: Bytes | null = null
   do {
     const page = await readIds(database, filter, after, PAGE)
-    yield* differing(
-      database,
-      drain,
-      attached,
-      page.rows.map(({ id }) => toText(id)),
-    )
+    yield* comparison.differing(page.rows.map(({ id }) => toText(id)))
     after = page.after
   } while (after !== null)
   for await (const page of attached.queue.listAllRaw({ pageSize: PAGE })) {
-    yield* differing(
-      database,
-      drain,
-      attached,
-      page.map(({ id }) => id),
+    const ids = page.map(({ id }) => id)
+    const open = await openOf(database, attached.key, ids) // these are compared above
+    yield* comparison.differing(ids.filter((id) => !open.has(id)))
+  }
+}
+
+/** What a message differed in, and how often it still did. */
+interface Suspect {
+  readonly whats: ReadonlySet<Difference['what']>
+  readonly looks: number
+}
+
+class Comparison {
+  readonly #database: JournalDatabase
+  readonly #drain: Drain
+  readonly #attached: AttachedQueue
+  readonly #adoptAfterMs: number
+
+  constructor(database: JournalDatabase, drain: Drain, attached: AttachedQueue, adoptAfterMs: number) {
+    this.#database = database
+    this.#drain = drain
+    this.#attached = attached
+    this.#adoptAfterMs = adoptAfterMs
+  }
+
+  async *differing(ids: readonly string[]): AsyncGenerator<Difference, void> {
+    if (ids.length === 0) return
+    const [rows, messages] = await Promise.all([this.#rows(ids), this.#messages(ids)])
+    const suspects = new Map<string, Suspect>()
+    for (const id of ids) {
+      const found = this.#compare(id, rows.get(id), messages.get(id))
+      if (found.length > 0) suspects.set(id, { whats: whatsOf(found), looks: 0 })
+    }
+    for (let look = 0; look < LOOKS && suspects.size > 0; look++) {
+      await pause(PAUSE_MS)
+      yield* this.#lookAgain(suspects)
+    }
+  }
+
+  /** Who differs for good is said, and no suspect any more; nor is who does not differ now. */
+  async *#lookAgain(suspects: Map<string, Suspect>): AsyncGenerator<Difference, void> {
+    const ids = [...suspects.keys()]
+    const before = await this.#messages(ids)
+    await this.#drain.run(this.#attached)
+    const rows = await this.#rows(ids)
+    const messages = await this.#messages(ids)
+    for (const [id, { whats, looks }] of suspects) {
+      const message = messages.get(id)
+      if (!isDeepStrictEqual(message, before.get(id))) continue
+      const found = this.#compare(id, rows.get(id), message).filter(({ what }) => whats.has(what))
+      const isSaid = found.length > 0 && looks + 1 === SAME_LOOKS
+      if (isSaid) yield* found
+      if (isSaid || found.length === 0) suspects.delete(id)
+      else suspects.set(id, { whats: whatsOf(found), looks: looks + 1 })
+    }
+  }
+
+  #compare(id: string, row: Row | undefined, message: StoredRawMessage | undefined): Difference[] {
+    const queue = this.#attached.queue.name
+    const say = (what: Difference['what'], sql: unknown, redis: unknown): Difference[] => [
+      { queue, id, what, sql: String(sql), redis: String(redis) },
+    ]
+    const isOpen = row !== undefined && OPEN_STATES.includes(row.state)
+    if (message === undefined) return isOpen ? say('missing in Redis', row.state, 'nothing') : []
+    const { mostBytes } = this.#database
+    const size = message.payload.length
+    if (size > mostBytes) return say('too large for SQL', `at most ${mostBytes} bytes`, `${size} bytes`)
+    if (row === undefined) return say('missing in SQL', 'nothing', 'a message')
+    if (!isOpen) return say('final in SQL', row.state, 'a message')
+    if (row.state === 'accepted') {
+      // its change has not been read yet; where that takes longer than until another process adds what was accepted, it will not be
+      const isLate = this.#attached.clock.now() - row.accepted_at > 2 * this.#adoptAfterMs
+      return isLate ? say('not known as added in SQL', row.state, 'a message') : []
+    }
+    let known: RawMessage
+    try {
+      known = messageOf(row)
+    } catch (error) {
+      return say('unreadable in SQL', (error as Error).message, 'a message')
+    }
+    return differencesOf(known, message).flatMap(([what, sql, redis]) => say(what, sql, redis))
+  }
+
+  async #messages(ids: readonly string[]): Promise<ReadonlyMap<string, StoredRawMessage>> {
+    const messages = await this.#attached.queue.getAllRaw(ids)
+    return new Map(
+      ids.flatMap((id, at) => {
+        const message = messages[at]
+        return message ? [[id, message] as const] : []
+      }),
     )
   }
-}
 
-async function* differing(
-  database: JournalDatabase,
-  drain: Drain,
-  attached: AttachedQueue,
-  ids: readonly string[],
-): AsyncGenerator<Difference, void> {
-  let found = await compare(database, attached, ids)
-  for (let look = 1; look < LOOKS && found.length > 0; look++) {
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
-    await drain.run(attached)
-    const again = await compare(database, attached, [...new Set(found.map(({ id }) => id))])
-    found = again.filter(({ id, what }) => found.some((before) => before.id === id && before.what === what))
+  async #rows(ids: readonly string[]): Promise<ReadonlyMap<string, Row>> {
+    const rows = await this.#database.run((sql) =>
+      sql
+        .selectFrom('redelayed_messages')
+        .selectAll()
+        .where('queue', '=', this.#attached.key)
+        .where('id', 'in', ids.map(toBytes))
+        .execute(),
+    )
+    return new Map(rows.map((row) => [toText(row.id), row]))
   }
-  yield* found
 }
 
-async function compare(
-  database: JournalDatabase,
-  attached: AttachedQueue,
-  ids: readonly string[],
-): Promise<Difference[]> {
-  if (ids.length === 0) return []
-  const [rows, messages] = await Promise.all([rowsOf(database, attached.key, ids), attached.queue.getAllRaw(ids)])
-  return ids.flatMap((id, at) =>
-    compareOne(attached.queue.name, id, rows.get(id), messages[at] ?? undefined, database.mostBytes),
-  )
+function whatsOf(differences: readonly Difference[]): ReadonlySet<Difference['what']> {
+  return new Set(differences.map(({ what }) => what))
 }
 
-function compareOne(
-  queue: string,
-  id: string,
-  row: Row | undefined,
-  message: StoredRawMessage | undefined,
-  mostBytes: number,
-): Difference[] {
-  const isOpen = row !== undefined && OPEN_STATES.includes(row.state)
-  const say = (what: Difference['what'], sql: unknown, redis: unknown): Difference[] => [
-    { queue, id, what, sql: String(sql), redis: String(redis) },
-  ]
-  if (message === undefined) return isOpen ? say('missing in Redis', row.state, 'nothing') : []
-  const size = message.payload.length
-  if (size > mostBytes) return say('too large for SQL', `at most ${mostBytes} bytes`, `${size} bytes`)
-  if (row === undefined) return say('missing in SQL', 'nothing', 'a message')
-  if (!isOpen) return say('final in SQL', row.state, 'a message')
-  if (row.state === 'accepted') return [] // its change has not been read yet
-  return [
+type Named = readonly [what: Difference['what'], sql: unknown, redis: unknown]
+
+function differencesOf(sql: RawMessage, redis: StoredRawMessage): Named[] {
+  const same: readonly (readonly [isSame: boolean, ...Named])[] = [
     // a consumer can extend its visibility, which is no change of the message
-    ...(message.inFlight || row.due_at === message.dueAt ? [] : say('due time', row.due_at, message.dueAt)),
-    ...(row.priority === message.priority ? [] : say('priority', row.priority, message.priority)),
-    ...(row.attempts === message.attempts ? [] : say('attempts', row.attempts, message.attempts)),
-    ...(Buffer.compare(row.payload, message.payload) === 0
-      ? []
-      : say('payload', `${row.payload.length} bytes`, `${message.payload.length} bytes`)),
+    [redis.inFlight || sql.dueAt === redis.dueAt, 'due time', sql.dueAt, redis.dueAt],
+    [sql.priority === redis.priority, 'priority', sql.priority, redis.priority],
+    [sql.group === redis.group, 'group', inJson(sql.group ?? null), inJson(redis.group ?? null)],
+    [sql.attempts === redis.attempts, 'attempts', sql.attempts, redis.attempts],
+    [areSame(sql.failures, redis.failures), 'failures', ofAll(sql.failures), ofAll(redis.failures)],
+    // one of them has no prototype
+    [
+      isDeepStrictEqual({ ...sql.headers }, { ...redis.headers }),
+      'headers',
+      inJson(sql.headers),
+      inJson(redis.headers),
+    ],
+    [sql.expiresAt === redis.expiresAt, 'expiry', sql.expiresAt, redis.expiresAt],
+    [sql.deliveryLimit === redis.deliveryLimit, 'delivery limit', sql.deliveryLimit, redis.deliveryLimit],
+    [
+      Buffer.compare(sql.payload, redis.payload) === 0,
+      'payload',
+      `${sql.payload.length} bytes`,
+      `${redis.payload.length} bytes`,
+    ],
   ]
+  return same.flatMap(([isSame, ...difference]) => (isSame ? [] : [difference]))
 }
 
-async function rowsOf(database: JournalDatabase, queue: Bytes, ids: readonly string[]): Promise<Map<string, Row>> {
+/**
+ * The last failures, as both keep only so many: SQL by their number, Redis by their bytes. Their times are not compared: that of SQL is the time of the entry
+ * in the change stream, which never goes back, and that of Redis its clock.
+ */
+function areSame(sql: readonly FailedAttempt[], redis: readonly FailedAttempt[]): boolean {
+  const count = Math.min(sql.length, redis.length)
+  if (sql.length > count && count === 0) return false
+  if (redis.length > count && count < MOST_FAILURES) return false
+  const last = redis.slice(redis.length - count)
+  return sql
+    .slice(sql.length - count)
+    .every(({ attempt, reason }, at) => attempt === last[at]?.attempt && reason === last[at].reason)
+}
+
+function ofAll(failures: readonly FailedAttempt[]): string {
+  const last = failures.at(-1)
+  return last === undefined ? 'none' : `${failures.length}, the last of attempt ${last.attempt}: ${inJson(last.reason)}`
+}
+
+const MOST_SHOWN = 200
+
+function inJson(value: unknown): string {
+  const text = JSON.stringify(value)
+  return text.length <= MOST_SHOWN ? text : `${text.slice(0, MOST_SHOWN)}…`
+}
+
+/** Which of these ids have open rows. */
+async function openOf(database: JournalDatabase, queue: Bytes, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await database.run((sql) =>
     sql
       .selectFrom('redelayed_messages')
-      .selectAll()
+      .select('id')
       .where('queue', '=', queue)
       .where('id', 'in', ids.map(toBytes))
+      .where('state', 'in', OPEN_STATES)
       .execute(),
   )
-  return new Map(rows.map((row) => [toText(row.id), row]))
+  return new Set(rows.map(({ id }) => toText(id)))
 }

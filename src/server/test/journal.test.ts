@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { sql } from 'kysely'
-import { ConnectionError, QueueFullError } from 'redelayed'
+import { ConnectionError, QueueFullError, type StoredRawMessage } from 'redelayed'
 import { createJournal, JournalError, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
 import { JournalDatabase } from '../database/database.js'
 import { parseJournalUrl } from '../config/journal-options.js'
@@ -12,6 +12,24 @@ import { writersOf } from '../journal/rows.js'
 import { DATABASES, startOrSkip, statement, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { FakeQueue } from './support/fake-queue.js'
+
+/** One of its messages is polled and fails at each look. */
+class RestlessQueue extends FakeQueue {
+  override async getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
+    if (this.messages.has('busy')) {
+      this.clock += 1
+      this.poll('busy')
+      this.fail('busy', 'no', 0)
+    }
+    return super.getAllRaw(ids)
+  }
+}
+
+/** Bytes as a literal of SQL. */
+function bytesIn({ kind }: TestServer, text: string): string {
+  const hex = Buffer.from(text).toString('hex')
+  return kind === 'postgres' ? `'\\x${hex}'::bytea` : `x'${hex}'`
+}
 
 for (const database of DATABASES) {
   const [name] = database
@@ -54,6 +72,12 @@ for (const database of DATABASES) {
       return { journal, queue, mails }
     }
 
+    async function saidBy(mails: JournalQueue<string>): Promise<string[]> {
+      const said: string[] = []
+      for await (const { id, what } of mails.verify()) said.push(`${id} ${what}`)
+      return said.sort()
+    }
+
     async function stateOf(mails: JournalQueue<string>, id: string): Promise<string | undefined> {
       await mails.drain()
       return (await mails.get(id))?.state
@@ -85,6 +109,27 @@ for (const database of DATABASES) {
         dead.isDown = false
         await drain.run(mails)
         expect(await states()).to.deep.equal(['mails dead', 'mails:dead open'])
+      } finally {
+        await database.close()
+      }
+    })
+
+    it('has the failures with which a dead letter came, also of one that died again under its id', async () => {
+      const database = await JournalDatabase.open(parseJournalUrl(url), { migrate: true })
+      try {
+        const dead = new FakeQueue('mails:dead')
+        const attachedDead = new AttachedQueue(dead, { isForDeadLetters: true }) as AttachedQueue
+        const drain = new Drain(database, new Positions(database), writersOf(database))
+        await drain.run(attachedDead)
+        for (const reason of ['first', 'second']) {
+          await dead.remove('a')
+          await dead.addMany([{ id: 'a', payload: 'x' }])
+          const failures = [{ attempt: 1, at: new Date(5), reason }]
+          ;(dead.messages as Map<string, StoredRawMessage>).set('a', { ...dead.messages.get('a')!, failures })
+          await drain.run(attachedDead)
+          const [row] = await database.run((db) => db.selectFrom('redelayed_messages').select('failures').execute())
+          expect(Buffer.from(row?.failures ?? []).toString(), reason).to.equal(`[[1,5,"${reason}"]]`)
+        }
       } finally {
         await database.close()
       }
@@ -164,6 +209,51 @@ for (const database of DATABASES) {
       const differences = []
       for await (const difference of mails.verify()) differences.push(difference)
       expect(differences).to.deep.equal([])
+    })
+
+    it('puts a message back with its group, and one that failed without a reason with that failure', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', group: 'tenant ä', delay: 60_000 })
+      await queue.addMany([{ payload: 'y', id: 'b', group: 'tenant b' }])
+      await mails.drain()
+      queue.poll('b')
+      queue.fail('b', '', 60_000)
+      await mails.drain()
+      expect([(await mails.get('a'))?.group, (await mails.get('b'))?.group]).to.deep.equal(['tenant ä', 'tenant b'])
+      const before = new Map(queue.messages)
+      for (const isEmpty of [true, false]) {
+        const goBack = queue.snapshot()
+        queue.clock += 10
+        await mails.add('z', { id: `more ${isEmpty}`, group: 'tenant c', delay: 60_000 })
+        await mails.drain()
+        const restored = new Promise((resolve) => journal.once('restored', resolve))
+        if (isEmpty) queue.wipe()
+        else goBack()
+        await restored
+        expect(queue.messages.get(`more ${isEmpty}`)?.group).to.equal('tenant c')
+      }
+      for (const [id, message] of before) {
+        const { group, failures, priority } = message
+        expect(queue.messages.get(id), id).to.deep.include({ group, failures, priority })
+      }
+      expect(await saidBy(mails)).to.deep.equal([])
+    })
+
+    it('gives a message its group where Redis has an older one of its id without it', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a', delay: 60_000 })
+      await mails.drain()
+      const date = new Date(queue.messages.get('a')?.dueAt ?? NaN)
+      const goBack = queue.snapshot()
+      queue.clock += 10
+      await queue.remove('a')
+      await mails.drain()
+      await mails.add('x', { id: 'a', group: 'tenant', date })
+      await mails.drain()
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      goBack()
+      await restored
+      expect(queue.messages.get('a')?.group).to.equal('tenant')
     })
 
     it('gives a Redis that went back in time what it lacks, and removes what was final', async () => {
@@ -417,9 +507,88 @@ for (const database of DATABASES) {
       messages.delete('a')
       messages.set('b', { ...messages.get('b')!, dueAt: 5 })
       messages.set('d', { ...messages.get('c')!, id: 'd' })
-      const said: string[] = []
-      for await (const { id, what } of mails.verify()) said.push(`${id} ${what}`)
-      expect([...new Set(said)].sort()).to.deep.equal(['a missing in Redis', 'b due time', 'd missing in SQL'])
+      expect(await saidBy(mails)).to.deep.equal(['a missing in Redis', 'b due time', 'd missing in SQL'])
+    })
+
+    it('says each part of a message that differs, once', async () => {
+      const { queue, mails } = await attached()
+      const all = { headers: { from: 'ada' }, timeToLive: 90_000, deliveryLimit: 3, delay: 60_000 }
+      const ids = ['priority', 'group', 'attempts', 'failures', 'headers', 'expiry', 'delivery limit', 'payload']
+      await mails.addMany([...ids, 'same'].map((id) => ({ ...all, payload: 'x', id, group: 'a' })))
+      for (const id of ['failures', 'same']) {
+        queue.poll(id)
+        queue.fail(id, 'no', 60_000)
+      }
+      await mails.drain()
+      expect(await saidBy(mails)).to.deep.equal([])
+      const change = (id: string, part: Partial<StoredRawMessage>): void => {
+        ;(queue.messages as Map<string, StoredRawMessage>).set(id, { ...queue.messages.get(id)!, ...part })
+      }
+      change('priority', { priority: 4 })
+      change('group', { group: 'b' })
+      change('attempts', { attempts: 2 })
+      change('failures', { failures: [{ attempt: 1, at: new Date(queue.clock), reason: 'other' }] })
+      change('headers', { headers: { from: 'bob' } })
+      change('expiry', { expiresAt: null })
+      change('delivery limit', { deliveryLimit: 4 })
+      change('payload', { payload: Buffer.from('y') })
+      expect(await saidBy(mails)).to.deep.equal(ids.map((id) => `${id} ${id}`).sort())
+    })
+
+    it('says what only a row that no journal has written can be, and what was never known as added', async () => {
+      const { journal, mails } = await attached()
+      await mails.addMany(['bad', 'late'].map((id) => ({ payload: id, id, delay: 600_000 })))
+      await mails.drain()
+      const update = async (set: string, id: string): Promise<void> => {
+        const text = `update redelayed_messages set ${set} where id = ${bytesIn(server, id)}`
+        await journal.database?.run((db) => sql.raw(text).execute(db))
+      }
+      await update(`headers = ${bytesIn(server, '{')}`, 'bad')
+      await update("state = 'accepted'", 'late')
+      expect(await saidBy(mails)).to.deep.equal(['bad unreadable in SQL'])
+      // twice as long ago as the 60 s after which it would be added
+      await update('accepted_at = accepted_at - 121000', 'late')
+      expect(await saidBy(mails)).to.deep.equal(['bad unreadable in SQL', 'late not known as added in SQL'])
+    })
+
+    it('takes no message for a difference that changes while it is looked at', async () => {
+      const { queue, mails } = await attached(new RestlessQueue('mails'))
+      await mails.addMany(['busy', 'broken'].map((id) => ({ payload: id, id })))
+      await mails.drain()
+      const messages = queue.messages as Map<string, StoredRawMessage>
+      messages.set('broken', { ...messages.get('broken')!, priority: 5 })
+      expect(await saidBy(mails)).to.deep.equal(['broken priority'])
+    })
+
+    it('removes what was final for long enough by itself, some at a time', async () => {
+      const { journal, queue, mails } = await attached()
+      const ids = Array.from({ length: 2_500 }, (_, n) => `m${n}`)
+      await mails.addMany(ids.map((id) => ({ payload: id, id, delay: 60_000 })))
+      await mails.add('x', { id: 'open', delay: 60_000 })
+      await queue.remove(...ids)
+      await mails.drain()
+      await journal.close()
+      // eslint-disable-next-line @typescript-eslint/unbound-method -- it is called with its object
+      const { transaction } = JournalDatabase.prototype
+      let transactions = 0
+      JournalDatabase.prototype.transaction = function (
+        this: JournalDatabase,
+        ...args: Parameters<typeof transaction>
+      ) {
+        transactions++
+        return transaction.apply(this, args)
+      } as typeof transaction
+      try {
+        const next = await make({ retentionMs: 1_000 })
+        const pruned = await next.attach<string>(queue)
+        await eventually(async () => expect(await pruned.get('m2499')).to.equal(null))
+        await eventually(async () => expect(await pruned.flow('m2499')).to.deep.equal([]))
+        // 3 with at most 1,000 messages, and 6 with at most 1,000 of their 5,001 changes
+        expect(transactions).to.be.at.least(9)
+        expect((await pruned.get('open'))?.state).to.equal('open')
+      } finally {
+        JournalDatabase.prototype.transaction = transaction
+      }
     })
 
     it('removes what was final for long enough, and nothing else', async () => {
@@ -466,11 +635,14 @@ for (const database of DATABASES) {
       const where = server.kind === 'mysql' ? ' on redelayed_messages' : ''
       await statement(url, `drop index redelayed_messages_biz_key${where}`)
       await statement(url, 'alter table redelayed_messages drop column biz_key')
-      await statement(url, "delete from redelayed_migrations where name = '0003-biz-key'")
+      await statement(url, 'alter table redelayed_messages drop column message_group')
+      await statement(url, "delete from redelayed_migrations where name >= '0003'")
       const again = await attached()
       expect(Buffer.from((await again.mails.get('before'))!.payload).toString()).to.equal('x')
       await again.mails.add('y', { id: 'after', delay: 60_000, headers: { 'redelayed-biz-key': 'k' } })
       expect(await again.mails.idsWithBizKey('k', null, 10)).to.deep.equal(['after'])
+      await again.mails.add('z', { id: 'grouped', delay: 60_000, group: 'a' })
+      expect((await again.mails.get('grouped'))?.group).to.equal('a')
     })
 
     it('does all of a transaction or nothing', async () => {

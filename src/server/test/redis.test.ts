@@ -36,8 +36,8 @@ for (const database of DATABASES) {
       return one
     }
 
-    function connect({ url: of }: LosableRedis): RedelayedClient {
-      const client = createClient({ url: of, commandTimeout: 1_000 })
+    function connect({ url: of }: LosableRedis, commandTimeout = 1_000): RedelayedClient {
+      const client = createClient({ url: of, commandTimeout })
       client.on('error', () => undefined)
       ends.push(() => client.shutdown())
       return client
@@ -53,8 +53,9 @@ for (const database of DATABASES) {
       of: LosableRedis,
       options: JournalOptions = {},
       points: FaultPoints = {},
+      commandTimeout?: number,
     ): Promise<{ client: RedelayedClient; queue: ReliableQueue<string>; journal: Journal; mails: Mails }> {
-      const client = connect(of)
+      const client = connect(of, commandTimeout)
       const queue = client.getReliableQueue<string>('mails')
       const journal = await open(options, points)
       return { client, queue, journal, mails: await journal.attach(queue) }
@@ -206,6 +207,121 @@ for (const database of DATABASES) {
         ])
       })
     }
+
+    it('puts messages back with their groups, which keep their turns and limits, and dead letters as they were', async () => {
+      const one = await redis()
+      const { queue, mails, journal } = await set(one)
+      await queue.setConfig({ groupConcurrency: 1 })
+      await mails.addMany(['a1', 'a2', 'a3'].map((id) => ({ payload: id, id, delay: HOUR, group: 'a' })))
+      await queue.add('b', { id: 'b1', delay: HOUR, group: 'b' }) // by the change stream
+      await mails.add('dead', { id: 'dead', group: 'a' })
+      const [poison] = await queue.pollMany({ count: 1, timeout: 5_000 })
+      await queue.negativeAcknowledge([poison!], { reject: true })
+      const dead = await journal.attach(queue.deadLetters)
+      await Promise.all([mails.drain(), dead.drain()])
+      const [before, deadBefore] = [await contentOf(queue), await contentOf(queue.deadLetters)]
+      const isConfigKnown = async (): Promise<void> => {
+        const found = await journal.database?.run((sql) =>
+          sql.selectFrom('redelayed_positions').select('config').execute(),
+        )
+        expect(
+          found?.some(({ config }) => String(config && Buffer.from(config)).includes('groupConcurrency')),
+        ).to.equal(true)
+      }
+      await eventually(isConfigKnown)
+      const isBack = restored(journal, queue.name, queue.deadLetters.name)
+      await one.kill()
+      await one.startEmpty()
+      await isBack
+      expect([await contentOf(queue), await contentOf(queue.deadLetters)]).to.deep.equal([before, deadBefore])
+      await Promise.all([mails.drain(), dead.drain()])
+      expect([await differences(mails), await differences(dead)]).to.deep.equal([[], []])
+      const raw = new Redis(one.url)
+      ends.push(async () => raw.disconnect())
+      expect(await raw.zcard('redelayed:reliable:due-0:{mails}:dead'), 'dead letters have no turns').to.equal(1)
+      expect(await raw.zcard('redelayed:reliable:due-10:{mails}:dead')).to.equal(0)
+      for (const id of ['a1', 'a2', 'a3', 'b1']) expect(await queue.reschedule(id, 0)).to.equal(true)
+      const taken: string[] = []
+      await eventually(async () => {
+        for (const { id } of await queue.pollMany({ count: 4, visibilityTimeout: HOUR })) taken.push(id)
+        expect(taken).to.have.length(2)
+      })
+      expect(taken.map((id) => id[0]).sort(), 'one of each group').to.deep.equal(['a', 'b'])
+      expect(await queue.deadLetters.reschedule('dead', undefined, { priority: 3 })).to.equal(true)
+      expect(await queue.deadLetters.move({ to: queue, priority: 3 })).to.equal(1)
+      expect(await queue.get('dead')).to.include({ group: 'a', priority: 0 })
+      await Promise.all([mails.drain(), dead.drain()])
+      expect([await differences(mails), await differences(dead)]).to.deep.equal([[], []])
+    })
+
+    it('lets a batch go on without what came after the snapshot that Redis has, and counts what was handled since as removed', async () => {
+      const one = await redis()
+      const { queue, mails, journal } = await set(one)
+      const raw = new Redis(one.url)
+      ends.push(async () => raw.disconnect())
+      raw.on('error', () => undefined)
+      const batch = queue.batch('import')
+      await queue.addMany(
+        ['handled', 'stays'].map((id) => ({ payload: id, id, delay: HOUR })),
+        { batch: batch.name },
+      )
+      await mails.drain()
+      await raw.save()
+      one.keepFiles('old')
+      await queue.add('later', { id: 'later', delay: HOUR, batch: batch.name })
+      await batch.close({ last: { payload: 'last' } })
+      await queue.reschedule('handled', 0)
+      await (await queue.poll({ timeout: 5_000 }))?.acknowledge()
+      await mails.drain()
+      const isBack = restored(journal, queue.name)
+      await one.kill()
+      await one.startWith('old')
+      await isBack
+      expect(await batch.counts()).to.include({ state: 'open', total: 2, pending: 1, completed: 0, removed: 1 })
+      expect((await queue.get('later'))?.payload, 'it is there without its batch').to.equal('later')
+      expect(await batch.close({ last: { payload: 'last' } })).to.include({ state: 'closed', pending: 1 })
+      await queue.reschedule('stays', 0)
+      await (await queue.poll({ timeout: 5_000 }))?.acknowledge()
+      expect(await batch.waitUntilFinished({ timeout: 5_000 })).to.include({ completed: 1, removed: 1, total: 2 })
+      expect(await queue.contains('later')).to.equal(true)
+    })
+
+    it('has no batch in a Redis that came back empty, and the messages without it', async () => {
+      const one = await redis()
+      const { queue, mails, journal } = await set(one)
+      await queue.add('x', { id: 'a', delay: HOUR, batch: 'import' })
+      await mails.drain()
+      const isBack = restored(journal, queue.name)
+      await one.kill()
+      await one.startEmpty()
+      await isBack
+      expect([await queue.batch('import').counts(), (await queue.get('a'))?.payload]).to.deep.equal([null, 'x'])
+      const gone = await queue
+        .batch('import')
+        .waitUntilFinished({ timeout: 5_000 })
+        .catch((thrown: unknown) => thrown)
+      expect(gone).to.include({ code: 'ERR_NOT_COMPLETED', reason: 'gone' })
+    })
+
+    it('keeps payloads of 16 MiB, and refuses larger ones with nothing half done', async () => {
+      const one = await redis()
+      const { queue, mails, journal } = await set(one, { adoptAfterMs: 120_000 }, {}, 30_000)
+      const small = 'x'.repeat(100_000)
+      const payload = 'x'.repeat(16 * 1024 * 1024 - queue.codec.encode(small).length + small.length)
+      expect(queue.codec.encode(payload)).to.have.length(16 * 1024 * 1024)
+      expect(await mails.add(payload, { id: 'large', delay: HOUR })).to.include({ outcome: 'added' })
+      await queue.add(payload, { id: 'by the stream', delay: HOUR })
+      const error = await mails.add(`${payload}x`, { id: 'larger' }).catch((thrown: unknown) => thrown)
+      expect(error).to.include({ code: 'ERR_PAYLOAD_TOO_LARGE' })
+      await mails.drain()
+      expect([await queue.contains('larger'), (await mails.get('larger'))?.state]).to.deep.equal([false, 'refused'])
+      const isBack = restored(journal, queue.name)
+      await one.kill()
+      await one.startEmpty()
+      await isBack
+      for (const id of ['large', 'by the stream']) expect((await queue.get(id))?.payload === payload, id).to.equal(true)
+      expect(await differences(mails)).to.deep.equal([])
+    })
 
     it('is not kept from its end by a message that cannot be read', async () => {
       const one = await redis()

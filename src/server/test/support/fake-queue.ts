@@ -76,7 +76,7 @@ export class FakeQueue implements JournalledQueue<string> {
       if (this.messages.has(id)) return { id, outcome: 'kept' }
       const dueAt = Math.max(this.clock, item.date?.getTime() ?? this.clock)
       const payload = this.codec.encode(item.payload)
-      const { priority = 0, headers = {}, timeToLive, deliveryLimit = null } = item
+      const { priority = 0, headers = {}, timeToLive, deliveryLimit = null, group } = item
       const expiresAt = timeToLive === undefined ? null : dueAt + Number(timeToLive)
       const message = {
         id,
@@ -87,6 +87,7 @@ export class FakeQueue implements JournalledQueue<string> {
         payload,
         expiresAt,
         deliveryLimit,
+        ...(group !== undefined && { group }),
         failures: [],
         inFlight: false,
       }
@@ -110,7 +111,9 @@ export class FakeQueue implements JournalledQueue<string> {
     const failures = [...message.failures, { attempt: message.attempts, at: new Date(this.clock), reason: error }]
     const failed = { ...message, dueAt: this.clock + delayMs, inFlight: false, failures }
     this.#state.messages.set(id, failed)
-    this.#write([{ change: 'failed', id, attempt: message.attempts, dueAt: failed.dueAt, error }])
+    // without a reason the stream has none
+    const reason = error === '' ? {} : { error }
+    this.#write([{ change: 'failed', id, attempt: message.attempts, dueAt: failed.dueAt, ...reason }])
   }
 
   end(id: string, change = 'acknowledged'): void {
@@ -230,7 +233,7 @@ export class FakeQueue implements JournalledQueue<string> {
     return true
   }
 
-  #added({ id, dueAt, priority, payload, headers, expiresAt, deliveryLimit }: StoredRawMessage): JournalChange {
+  #added({ id, dueAt, priority, payload, headers, expiresAt, deliveryLimit, group }: StoredRawMessage): JournalChange {
     const change = { change: 'added', id, dueAt, priority }
     if (!this.withPayloads) return change
     return {
@@ -239,6 +242,7 @@ export class FakeQueue implements JournalledQueue<string> {
       headers,
       ...(expiresAt !== null && { expiresAt }),
       ...(deliveryLimit !== null && { deliveryLimit }),
+      ...(group !== undefined && { group }),
     }
   }
 
