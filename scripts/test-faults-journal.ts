@@ -8,6 +8,7 @@
 //   npm run test:faults:journal -- --database sqlite        or postgres, mariadb: only this one
 //   npm run test:faults:journal -- --jobs 1                 so many databases at a time
 //   npm run test:faults:journal -- --report faults.md       the results as a table
+import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -60,6 +61,8 @@ const started = performance.now()
 const say = (line: string): void =>
   console.log(`${String(Math.round((performance.now() - started) / 1_000)).padStart(5)} s  ${line}`)
 const jobs = number('jobs', values.jobs)
+/** At the start: what is committed meanwhile was not tested. */
+const commit = commitOf(root)
 const isLong = values.faults !== undefined
 const chosen = FAULTS.filter(({ name }) => name.includes(values.only)).filter(
   (fault) => isLong || fault.isLong !== true,
@@ -114,8 +117,15 @@ function writeReport(): void {
   if (values.report === undefined) return
   const how = values.short ? ' --short' : `${isLong ? ` --faults ${count}` : ''} --plants ${values.plants}`
   const command = `npm run test:faults:journal -- --seed ${seed}${how} --jobs ${jobs}`
-  const text = report({ command, minutes: (performance.now() - started) / 60_000, planned: count, outcomes, searches })
+  const minutes = (performance.now() - started) / 60_000
+  const text = report({ command, commit, minutes, planned: count, outcomes, searches })
   writeFileSync(resolve(values.report), text)
+}
+
+function commitOf(cwd: string): string {
+  const args = ['describe', '--always', '--dirty', '--abbrev=10']
+  const { status, stdout } = spawnSync('git', args, { cwd, encoding: 'utf8' })
+  return status === 0 ? stdout.trim() : 'that is not known'
 }
 
 function number(what: string, text: string): number {

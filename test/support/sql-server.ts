@@ -69,6 +69,11 @@ export class SqlServerProcess {
     return this.#child?.pid
   }
 
+  /** False also where it has ended by itself. */
+  get isAlive(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
   url(database: string): string {
     return this.kind === 'postgres'
       ? `postgres://journal@127.0.0.1:${this.#port}/${database}`
@@ -105,7 +110,7 @@ export class SqlServerProcess {
   async revive(): Promise<void> {
     await eventually(
       async () => {
-        if (!this.#isAlive) await this.restart()
+        if (!this.isAlive) await this.restart()
         await this.execute('select 1')
       },
       START_MS,
@@ -179,7 +184,7 @@ export class SqlServerProcess {
   /** PostgreSQL's backends are in sessions of their own. */
   #signal(signal: NodeJS.Signals): void {
     const { pid } = this
-    if (pid === undefined || !this.#isAlive) return
+    if (pid === undefined || !this.isAlive) return
     for (const each of [pid, ...childrenOf(pid)]) {
       try {
         process.kill(each, signal)
@@ -189,13 +194,9 @@ export class SqlServerProcess {
     }
   }
 
-  get #isAlive(): boolean {
-    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
-  }
-
   async #ended(): Promise<void> {
     const child = this.#child
-    if (child !== undefined && this.#isAlive) await new Promise((resolve) => child.once('exit', resolve))
+    if (child !== undefined && this.isAlive) await new Promise((resolve) => child.once('exit', resolve))
   }
 }
 

@@ -209,10 +209,19 @@ export class Bench {
     return async () => void (await Promise.all(messages.map((message) => this.#cancel(message))))
   }
 
-  /** Until a member said an error of this kind, or for so long. */
-  async sawError(code: RegExp, withinMs: number): Promise<void> {
-    const until = Date.now() + withinMs
-    while (Date.now() < until && !Object.keys(this.#errors).some((each) => code.test(each))) await this.pause(50)
+  /** Many large messages. */
+  async addBulk(count: number, bytes: number): Promise<void> {
+    await this.#add(
+      Array.from({ length: count }, () => {
+        const item = { ...this.#drawLater(2_000, 4_000), ...usual(this.#numbers) }
+        return { ...item, payload: { ...item.payload, text: 'x'.repeat(bytes) } }
+      }),
+    )
+  }
+
+  /** Whether a member said an error of this kind in this round. */
+  hasSeen(code: RegExp): boolean {
+    return Object.keys(this.#errors).some((each) => code.test(each))
   }
 
   countError(code: string): void {

@@ -20,12 +20,15 @@ const COUNTS = ['accepted', 'journalled', 'refused', 'unknown', 'cancelled', 'de
 /** What a run found, as a page. */
 export function report({
   command,
+  commit,
   minutes,
   planned,
   outcomes,
   searches,
 }: {
   command: string
+  /** Of what was tested. */
+  commit: string
   minutes: number
   planned: number
   outcomes: readonly Outcome[]
@@ -40,7 +43,7 @@ export function report({
   const lines = [
     '# Faults of the journal',
     '',
-    `Made by \`${command}\` in ${minutes.toFixed(1)} minutes. Node ${process.versions.node}, ${redisVersion()}, ` +
+    `Made by \`${command}\` at commit ${commit} in ${minutes.toFixed(1)} minutes. Node ${process.versions.node}, ${redisVersion()}, ` +
       `${kinds.map(versionOf).join(', ')}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}.`,
     '',
     `${outcomes.length} of ${planned} faults, ${failed.length} of them with something wrong. After each one everything is handled to the end, each message is judged, and`,

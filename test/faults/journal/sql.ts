@@ -17,6 +17,7 @@ export interface SqlServer {
   readonly restart?: () => Promise<void>
   /** Starts it where it has ended by itself. */
   readonly revive?: () => Promise<void>
+  readonly hasEnded?: () => boolean
   readonly pause?: (on: boolean) => void
   /** `undefined` where the disk cannot be filled. */
   readonly quota: Quota | undefined
@@ -57,6 +58,7 @@ export async function startSql(kind: Kind): Promise<SqlServer> {
     kill: () => server.kill(),
     restart: () => server.restart(),
     revive: () => server.revive(),
+    hasEnded: () => !server.isAlive,
     pause: (on) => server.pause(on),
     async stop() {
       await server.stop()
