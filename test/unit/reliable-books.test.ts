@@ -84,6 +84,7 @@ describe('the books of the reliable fault bench', () => {
       ],
       early: [[...added({ delay: 501 }), got(1, 500), ...answered(1, 'done', 600)]],
       cancelled: [[...added(), ...changed('cancel', 0, 100, true), got(1, 102), ...answered(1, 'done', 110)]],
+      missed: [[...far, ['asking', '1', 20], ['asked', '1', false, 30]], { left: ['1'] }],
       stray: [[got(1, 500), ...answered(1, 'done', 600)]],
       buried: [[...poisoned, ...failures(2)], { dead: [{ id: '1', attempts: [1, 2] }] }],
       spoilt: [added(), { dead: [{ id: '1', attempts: Array.from({ length: LIMIT }, (_, n) => n + 1) }] }],
@@ -91,6 +92,34 @@ describe('the books of the reliable fault bench', () => {
     for (const [wrong, [entries, ends]] of Object.entries(broken))
       expect(wrongsOf(entries, ends), wrong).to.deep.equal({ [wrong]: 1 })
     expect(Object.keys(broken)).to.have.members(WRONGS)
+  })
+
+  it('a message that was asked for is missed unless it may be gone, or may not be there yet', () => {
+    const asked = (at: number, found?: boolean): Entry[] => [
+      ['asking', '1', at],
+      ...(found === undefined ? [] : [['asked', '1', found, at + 10] as const]),
+    ]
+    const ends = { left: ['1'] }
+    expect(wrongsOf([...far, ...asked(20, true)], ends)).to.deep.equal({})
+    expect(wrongsOf([...far, ...asked(20)], ends), 'no answer').to.deep.equal({})
+    expect(wrongsOf([...far, ...asked(9, false)], ends), 'it was not known yet to be there').to.deep.equal({})
+    expect(wrongsOf([...done, ...asked(490, false)]), 'a consumer got it').to.deep.equal({})
+    expect(wrongsOf([...done, ...asked(480, false)]), 'before that').to.deep.equal({ missed: 1 })
+    expect(wrongsOf([...added(), ...changed('cancel', 0, 15, true), ...asked(20, false)])).to.deep.equal({})
+  })
+
+  it('a tick of a schedule comes though nobody has added it, not early, and is skipped where others came before and after', () => {
+    const tick = (at: number, from = at, id = `schedule-1@${at}`): Entry[] =>
+      [got(1, from), ...answered(1, 'done', from + 10)].map(
+        ([kind, , ...rest]) => [kind, id, ...rest] as unknown as Entry,
+      )
+    const ticks = (...times: number[]): Entry[] => times.flatMap((at) => tick(at))
+    expect(wrongsOf(ticks(800, 1_200))).to.deep.equal({})
+    expect(check(ticks(800, 1_200)).skipped).to.equal(0)
+    expect(wrongsOf(tick(800, 799))).to.deep.equal({ early: 1 })
+    expect(check(ticks(800, 2_000)).skipped).to.equal(2)
+    expect(problemsOf(check(ticks(800, 1_600)), {}, 1_000_000).join('\n')).to.include('skipped: schedule-1@1200')
+    expect(wrongsOf(tick(800).slice(0, 1)), 'delivered, and then nowhere').to.deep.equal({ lost: 1 })
   })
 
   it('a group may have so many at once; what has ended counts no more', () => {

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { createClient } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { allowedFor, Lag } from '../../support/lag.js'
 import { uniqueName } from '../../support/redis.js'
@@ -12,8 +13,8 @@ import type { WorkerProcess } from '../bench/worker-process.js'
 import { countOpen, keysOf, readRemains, type Remains } from './contents.js'
 import { findingsOf, problemsOf as problemsIn, type Allowance, type Findings } from './findings.js'
 import { batchesOf, historiesOf, type Delivery, type History } from './history.js'
-import type { Entry, Job, Load, Role } from './job.js'
-import { partsOf } from './queue.js'
+import { scheduleName, tickOf, type Entry, type Job, type Load, type Role } from './job.js'
+import { partsOf, queueOf } from './queue.js'
 
 /** So short that a fault of seconds is longer. */
 export const VISIBILITY_MS = 1_000
@@ -24,6 +25,10 @@ const FLEET: Readonly<Record<Role, number>> = { producer: 2, worker: 2, poller: 
 const CONCURRENCY = 10
 /** More completed messages than there are in any round. */
 const KEPT = 100_000
+/** So many messages that are due long after are looked for by their ids in the end, beside others. */
+const SOUGHT = 40
+/** Only a schedule that has ended has no tick for so long. */
+const TICK_MS = 30_000
 /** When a long handling began less than so long ago, much of it is left. */
 const MIDDLE_MS = 400
 
@@ -53,11 +58,14 @@ export class ReliableBench extends Fleet<Role, Job> {
   readonly #load: Omit<Load, 'from'>
   readonly #shards: number | undefined
   readonly #groupLimit: number | undefined
+  /** What a process gives that comes now. */
+  #counts: Pick<Job, 'shards' | 'formerShards'>
 
   constructor({ stage, seed, load, shards, groupLimit }: ReliableParams) {
     super({ stage, seed, queue: uniqueName('reliable-fault'), pool, counts: FLEET })
     this.#load = { ...LOAD, ...load }
     this.#shards = shards
+    this.#counts = { shards }
     this.#groupLimit = groupLimit
     this.parts = partsOf(this.queue, shards)
   }
@@ -73,6 +81,8 @@ export class ReliableBench extends Fleet<Role, Job> {
     const [producer] = this.workers.producer
     await producer?.order({ kind: 'burst', count: 1, delay: 0 })
     await eventually(() => this.#assertAcknowledged(1), 10_000, 20)
+    // where the present number of shards places them
+    if (this.#load.asks === true) await producer?.order({ kind: 'burst', count: SOUGHT, delay: this.#load.farMs })
   }
 
   /** Load, the fault, the healing, and everything handled to the end; then what came of each message. */
@@ -85,11 +95,13 @@ export class ReliableBench extends Fleet<Role, Job> {
     const lag = new Lag()
     try {
       await this.pause(LEAD_MS)
+      await this.#ticked(healedAt)
       await this.produce(false)
       await this.#drained()
     } finally {
       lag.stop()
     }
+    await this.#assertNoSchedules()
     const remains = await this.#remains()
     const errors = await this.errors()
     const isExact = !Object.keys(errors).some((code) => code.startsWith('reconnecting') || code === 'ERR_CONNECTION')
@@ -98,7 +110,58 @@ export class ReliableBench extends Fleet<Role, Job> {
       batches: batchesOf(this.#entries()),
       isExact,
     })
+    if (this.#load.asks === true) await this.#operate([...remains.left])
     return { ...found, errors, lagMs: lag.stop() }
+  }
+
+  /** Each schedule goes on. */
+  async #ticked(since: number): Promise<void> {
+    const names = Array.from({ length: this.#load.schedules ?? 0 }, (_, index) => scheduleName(index))
+    await eventually(
+      () => {
+        const alive = new Set<string>()
+        for (const [id, { deliveries }] of this.histories()) {
+          const tick = tickOf(id)
+          if (tick !== undefined && tick.at >= since && deliveries.length > 0) alive.add(tick.schedule)
+        }
+        const dead = names.filter((name) => !alive.has(name))
+        if (dead.length > 0) throw new Error(`no tick since the healing of ${dead.join()}`)
+      },
+      TICK_MS,
+      200,
+    )
+  }
+
+  /** The producers have removed theirs, wherever they were. */
+  async #assertNoSchedules(): Promise<void> {
+    for (const part of this.parts) {
+      const left = await (await this.stage.raw(part)).hkeys(keysOf(part).repeats)
+      if (left.length > 0) throw new Error(`${part} still has the schedules ${left.join()}`)
+    }
+  }
+
+  /** What is left is found by its id wherever it is, and can be changed and taken away. */
+  async #operate(ids: readonly string[]): Promise<void> {
+    const client = createClient({ ...TUNING, ...this.stage.client })
+    const problems: string[] = []
+    try {
+      const queue = queueOf({ queue: this.queue, ...this.#counts }, client, () => undefined)
+      for (const id of ids) {
+        const steps = {
+          contains: async () => queue.contains(id),
+          get: async () => (await queue.get(id))?.id === id,
+          reschedule: async () => queue.reschedule(id, this.#load.farMs),
+          updatePayload: async () => queue.updatePayload(id, { poison: false, long: true }),
+          'get after updatePayload': async () => (await queue.get(id))?.payload.long === true,
+          cancel: async () => queue.cancel(id),
+          'contains after cancel': async () => !(await queue.contains(id)),
+        }
+        for (const [what, step] of Object.entries(steps)) if (!(await step())) problems.push(`${what} of ${id}`)
+      }
+    } finally {
+      await client.shutdown()
+    }
+    if (problems.length > 0) throw new Error(`by their ids went wrong: ${problems.join(', ')}`)
   }
 
   async stop(): Promise<string[]> {
@@ -140,8 +203,9 @@ export class ReliableBench extends Fleet<Role, Job> {
   /** Restarts the process with another number of shards. */
   async restartWith(worker: WorkerProcess<Job>, shards: number): Promise<void> {
     this.parts = partsOf(this.queue, Math.max(shards, this.#shards ?? 0))
+    this.#counts = { shards, formerShards: this.#shards }
     await worker.kill()
-    await this.revive(worker, { shards, formerShards: this.#shards })
+    await this.revive(worker, this.#counts)
   }
 
   async #remains(): Promise<Remains> {

@@ -92,6 +92,6 @@ export const groups: readonly Group[] = [
     title: 'a sharded queue over a cluster of three masters and three replicas',
     start: cluster,
     scenarios: sharded,
-    bench: { shards: 6, ...replicated(1) },
+    bench: { shards: 6, load: { ...replicated(1).load, amend: true, asks: true, schedules: 4 } },
   }),
 ]

@@ -31,8 +31,9 @@ export function keysOf(queue: string, suffix: '' | ':dead' = '') {
     turns: key('group-turns'),
     wakes: key('group-wakes'),
     order: key('group-order'),
+    repeats: key('repeats'),
   }
-  const others = ['once', 'repeats', 'ticks', 'completed', 'completed-at', 'batches', 'batches-at'].map(key)
+  const others = ['once', 'ticks', 'completed', 'completed-at', 'batches', 'batches-at'].map(key)
   return { ...named, due, all: [...Object.values(named), ...due, ...others] }
 }
 

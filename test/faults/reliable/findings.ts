@@ -1,10 +1,11 @@
 import type { Remains } from './contents.js'
 import { endOf, type BatchHistory, type History } from './history.js'
+import { EVERY_MS, tickOf } from './job.js'
 import { BROKEN, PROMISES, type Broken } from './promises.js'
 import { RULES, excessOf, type Rule, type Wrong } from './rules.js'
 
 /** What a fault may do that is no fault of the library's: so many messages of each kind. */
-export type Allowance = { readonly [K in Wrong | Broken | 'excess' | 'crowded']?: number }
+export type Allowance = { readonly [K in Wrong | Broken | 'excess' | 'crowded' | 'skipped']?: number }
 
 type Wrongs = { readonly [K in Wrong | Broken]: number }
 
@@ -28,6 +29,8 @@ export interface Findings extends Wrongs {
   readonly excess: number
   /** How many deliveries began while their group had as many as it may have. */
   readonly crowded: number
+  /** How many ticks of schedules were never delivered, between others that were. */
+  readonly skipped: number
   /** From when something was visible, or from the healing, until a consumer got it, in milliseconds. */
   readonly latestMs: number
   readonly medianMs: number
@@ -57,7 +60,7 @@ export function findingsOf(
   let excess = 0
   // what is in no history is a stranger's
   const strangers = [...remains.left, ...remains.dead.map(({ id }) => id)].filter((id) => !histories.has(id))
-  const unknown: History = { state: 'unknown', addedAt: Infinity, deliveries: [] }
+  const unknown: History = { state: 'unknown', addedAt: Infinity, asks: [], deliveries: [] }
   const all = [...histories, ...strangers.map((id) => [id, unknown] as const)]
   for (const [id, history] of all) {
     for (const wrong of WRONGS) {
@@ -75,6 +78,8 @@ export function findingsOf(
   ) as Record<Broken, number>
   const crowd = crowdedOf(histories, groupLimit)
   if (crowd[0] !== undefined) examples.push(`crowded: ${crowd[0]}`)
+  const skips = skippedOf(histories)
+  if (skips[0] !== undefined) examples.push(`skipped: ${skips[0]}`)
   const messages = [...histories.values()]
   const deliveries = messages.flatMap((history) => history.deliveries)
   const answers = deliveries.flatMap((delivery) => delivery.answers)
@@ -98,6 +103,7 @@ export function findingsOf(
     batches: [...batches.values()].filter(({ finished }) => finished !== undefined).length,
     waited: messages.filter(({ wait }) => wait?.at(-1)?.how === 'completed').length,
     crowded: crowd.length,
+    skipped: skips.length,
     excess: Math.max(0, ...messages.map(excessOf)),
     latestMs: lateness.at(-1) ?? 0,
     medianMs: lateness[lateness.length >> 1] ?? 0,
@@ -127,10 +133,29 @@ function crowdedOf(histories: ReadonlyMap<string, History>, limit: number): stri
   return crowded
 }
 
+/** The ticks that nobody got, though the same schedule had earlier and later ones. */
+function skippedOf(histories: ReadonlyMap<string, History>): string[] {
+  const bySchedule = new Map<string, number[]>()
+  for (const [id, { deliveries }] of histories) {
+    const tick = tickOf(id)
+    if (tick === undefined || deliveries.length === 0) continue
+    const ticks = bySchedule.get(tick.schedule) ?? []
+    bySchedule.set(tick.schedule, ticks)
+    ticks.push(tick.at)
+  }
+  const skipped: string[] = []
+  for (const [schedule, ticks] of bySchedule) {
+    ticks.sort((a, b) => a - b)
+    for (const [n, tick] of ticks.entries())
+      for (let at = (ticks[n - 1] ?? tick) + EVERY_MS; at < tick; at += EVERY_MS) skipped.push(`${schedule}@${at}`)
+  }
+  return skipped
+}
+
 /** Everything in a result that should not be; nothing when all is right. */
 export function problemsOf(findings: Findings, allowed: Allowance, latenessMs: number): string[] {
   const problems: string[] = []
-  for (const kind of [...WRONGS, ...BROKEN, 'excess', 'crowded'] as const) {
+  for (const kind of [...WRONGS, ...BROKEN, 'excess', 'crowded', 'skipped'] as const) {
     const limit = allowed[kind] ?? 0
     if (findings[kind] > limit) problems.push(`${findings[kind]} ${kind}, at most ${limit} may be`)
   }

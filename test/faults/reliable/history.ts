@@ -1,5 +1,5 @@
 import type { BatchCounts } from '../../../src/index.js'
-import type { Entry, Plan, Said, Waited } from './job.js'
+import { LIMIT, tickOf, type Entry, type Plan, type Said, type Waited } from './job.js'
 
 /** How a consumer answered a delivery. */
 export interface Answer {
@@ -34,6 +34,13 @@ export interface Change {
 /** A wait for the end of a message: how it ended each time that it was tried. */
 export type Wait = { readonly how: Waited; readonly result: unknown }[]
 
+/** A question for it by its id. */
+export interface Ask {
+  readonly sentAt: number
+  found?: boolean
+  heardAt?: number
+}
+
 /** All that is known of one message. */
 export interface History {
   /** `trying`: it is unknown whether it was added; `unknown`: it was never added. */
@@ -45,6 +52,7 @@ export interface History {
   /** The batch whose last message it is. */
   last?: string
   wait?: Wait
+  asks: Ask[]
   /** In the order in which they were claimed. */
   deliveries: Delivery[]
 }
@@ -81,7 +89,7 @@ export function historiesOf(entries: Iterable<Entry>): ReadonlyMap<string, Histo
     const [kind, id] = entry
     if (kind === 'batch') continue
     let history = histories.get(id)
-    if (history === undefined) histories.set(id, (history = { state: 'unknown', addedAt: Infinity, deliveries: [] }))
+    if (history === undefined) histories.set(id, (history = begun(id)))
     if (kind === 'got') {
       const [, , lease, visibleAt, from, until] = entry
       const attempt = Number.parseInt(lease, 10)
@@ -96,6 +104,14 @@ export function historiesOf(entries: Iterable<Entry>): ReadonlyMap<string, Histo
   }
   for (const history of histories.values()) history.deliveries.sort((a, b) => a.from - b.from || a.attempt - b.attempt)
   return histories
+}
+
+/** What is known of a message of which nothing was heard yet; that of a schedule comes without anybody adding it. */
+function begun(id: string): History {
+  const tick = tickOf(id)
+  if (tick === undefined) return { state: 'unknown', addedAt: Infinity, asks: [], deliveries: [] }
+  const plan = { poison: false, at: tick.at, delay: 0, limit: LIMIT }
+  return { state: 'added', plan, addedAt: 0, asks: [], deliveries: [] }
 }
 
 /** From when on it was not promised to this consumer any more: it let go of it, or its visibility ended. */
@@ -163,5 +179,13 @@ function noteMessage(history: History, entry: OfMessage): void {
       break
     case 'changed':
       if (history.change !== undefined) [history.change.done, history.change.heardAt] = [entry[2], entry[3]]
+      break
+    case 'asking':
+      history.asks.push({ sentAt: entry[2] })
+      break
+    case 'asked': {
+      const ask = history.asks.at(-1)
+      if (ask !== undefined) [ask.found, ask.heardAt] = [entry[2], entry[3]]
+    }
   }
 }

@@ -28,6 +28,10 @@ export interface Load {
   readonly farMs: number
   /** Whether some are cancelled and some put off. */
   readonly amend: boolean
+  /** Whether some are asked for by their ids. */
+  readonly asks?: boolean | undefined
+  /** So many schedules make messages as well, while there is load. */
+  readonly schedules?: number | undefined
   /** Of so many groups, instead of priorities. */
   readonly groups?: number | undefined
   /** So many messages of a batch; without it there are no batches. */
@@ -38,6 +42,19 @@ export interface Load {
   readonly tenants?: boolean | undefined
   /** What an `add` waits for before its message counts as added. */
   readonly durability?: Durability | undefined
+}
+
+/** The ticks of a schedule are so far apart. */
+export const EVERY_MS = 400
+
+export function scheduleName(index: number): string {
+  return `schedule-${index}`
+}
+
+/** The schedule and the time of a message that one has made. */
+export function tickOf(id: string): { readonly schedule: string; readonly at: number } | undefined {
+  const [, schedule, at] = /^(schedule-\d+)@(\d+)$/.exec(id) ?? []
+  return schedule === undefined ? undefined : { schedule, at: Number(at) }
 }
 
 /** How often a message may be delivered; those whose handler always throws less often. */
@@ -93,6 +110,8 @@ export type Entry =
   | readonly ['batch', name: string, what: 'finished', counts: BatchCounts]
   | readonly ['changing', id: string, how: 'cancel' | 'move', delay: number, at: number]
   | readonly ['changed', id: string, done: boolean, at: number]
+  | readonly ['asking', id: string, at: number]
+  | readonly ['asked', id: string, found: boolean, at: number]
   /** A delivery came: since when it was visible, when it was claimed, and until when no other consumer has it, by Redis. */
   | readonly ['got', id: string, lease: string, visibleAt: number, from: number, until: number]
   | readonly ['handling', id: string, lease: string, long: boolean, at: number]

@@ -9,7 +9,17 @@ import {
   type ReliableQueue,
 } from '../../../src/index.js'
 import { codeOf, type Ledger } from '../bench/ledger.js'
-import { CROWD, LIMIT, POISON_LIMIT, type Entry, type Job, type Payload, type Waited } from './job.js'
+import {
+  CROWD,
+  EVERY_MS,
+  LIMIT,
+  POISON_LIMIT,
+  scheduleName,
+  type Entry,
+  type Job,
+  type Payload,
+  type Waited,
+} from './job.js'
 import type { BenchQueue } from './queue.js'
 
 const PRIORITIES = 10
@@ -20,6 +30,8 @@ const FAR_SHARE = 0.02
 /** Of the others so many are cancelled, and as many put off, at any moment of their delay and some time beyond. */
 const CHANGED_SHARE = 0.1
 const BEYOND = 1.3
+/** So many are asked for by their ids, a moment after they were added. */
+const ASKED_SHARE = 0.1
 /** So often several are added with one call, and so many. */
 const MANY_SHARE = 0.2
 const MANY = 3
@@ -59,9 +71,39 @@ export class Producer {
 
   async produce(on: boolean): Promise<void> {
     clearInterval(this.#timer)
-    if (on) this.#timer = setInterval(() => this.#follow(this.#messages()), this.#job.load.everyMs)
+    if (on) {
+      this.#timer = setInterval(() => this.#follow(this.#messages()), this.#job.load.everyMs)
+      this.#follow(this.#eachSchedule((name) => this.#begins(name)))
+      return
+    }
     // what was under way can begin more, such as the wait for a message that was just added
-    else while (this.#underWay.size > 0) await Promise.all(this.#underWay)
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay)
+    await this.#eachSchedule((name) => this.#queue.removeSchedule(name))
+  }
+
+  /** As at each start of a program: what is there already stays as it is. */
+  #begins(name: string): Promise<unknown> {
+    const options = { every: EVERY_MS, missed: 'all', deliveryLimit: LIMIT } as const
+    return this.#queue.upsertSchedule(name, { poison: false, long: false }, options)
+  }
+
+  async #eachSchedule(action: (name: string) => Promise<unknown>): Promise<void> {
+    const names = Array.from({ length: this.#job.load.schedules ?? 0 }, (_, index) => scheduleName(index))
+    await Promise.all(names.map((name) => this.#untilDone(() => action(name))))
+  }
+
+  /** Again and again, as an application does it that must not go on without. */
+  async #untilDone(action: () => Promise<unknown>): Promise<void> {
+    for (;;) {
+      try {
+        await action()
+        return
+      } catch (error) {
+        if (!(error instanceof RedelayedError)) throw error
+        this.#ledger.count(codeOf(error))
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+      }
+    }
   }
 
   async burst(count: number, delay: number): Promise<void> {
@@ -80,9 +122,10 @@ export class Producer {
     const count = Math.random() < MANY_SHARE ? MANY : 1
     const items = Array.from({ length: count }, () => this.#begin(this.#draw()))
     const added = await this.#add(items)
-    if (this.#job.load.waits === true)
-      for (const { id, delay } of added) if (delay < this.#job.load.farMs) this.#follow(this.#waitFor(id))
-    if (!this.#job.load.amend) return
+    const { asks, amend, waits, farMs } = this.#job.load
+    if (waits === true) for (const { id, delay } of added) if (delay < farMs) this.#follow(this.#waitFor(id))
+    if (asks === true) await Promise.all(added.filter(() => Math.random() < ASKED_SHARE).map(({ id }) => this.#ask(id)))
+    if (!amend) return
     await Promise.all(
       added.map(async ({ id, delay }) => {
         const change = Math.random()
@@ -234,6 +277,16 @@ export class Producer {
       this.#ledger.note(['changed', id, done, Date.now()])
     } catch (error) {
       this.#ledger.count(codeOf(error)) // what it did stays unknown
+    }
+  }
+
+  async #ask(id: string): Promise<void> {
+    this.#ledger.note(['asking', id, Date.now()])
+    try {
+      const found = await this.#queue.get(id)
+      this.#ledger.note(['asked', id, found?.id === id, Date.now()])
+    } catch (error) {
+      this.#ledger.count(codeOf(error))
     }
   }
 

@@ -8,7 +8,7 @@ export type BenchQueue = WorkerQueue<Payload>
 
 /** The queue of a job, which notes what becomes of its messages. A message of a sharded one goes through its shard each time. */
 export function queueOf(
-  { queue, shards, formerShards }: Job,
+  { queue, shards, formerShards }: Pick<Job, 'queue' | 'shards' | 'formerShards'>,
   client: RedelayedClient,
   note: (entry: Entry) => void,
 ): BenchQueue {

@@ -91,6 +91,18 @@ export const RULES = {
     return undefined
   },
 
+  /** What is there is found by its id. */
+  missed({ addedAt, change, asks, deliveries }) {
+    const wrong = asks.find(
+      ({ found, sentAt, heardAt = Infinity }) =>
+        found === false &&
+        sentAt >= addedAt &&
+        (change === undefined || change.sentAt > heardAt) &&
+        !deliveries.some(({ from }) => from <= heardAt),
+    )
+    return wrong && `was added at ${addedAt}, and not found at ${wrong.sentAt}`
+  },
+
   /** Nothing comes that was not added. */
   stray({ state, deliveries }, id, { left, dead }) {
     if (state !== 'refused' && state !== 'unknown') return undefined
