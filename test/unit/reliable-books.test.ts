@@ -84,7 +84,7 @@ describe('the books of the reliable fault bench', () => {
       ],
       early: [[...added({ delay: 501 }), got(1, 500), ...answered(1, 'done', 600)]],
       cancelled: [[...added(), ...changed('cancel', 0, 100, true), got(1, 102), ...answered(1, 'done', 110)]],
-      missed: [[...far, ['asking', '1', 20], ['asked', '1', false, 30]], { left: ['1'] }],
+      unfound: [[...far, ['asking', '1', 20], ['asked', '1', false, 30]], { left: ['1'] }],
       stray: [[got(1, 500), ...answered(1, 'done', 600)]],
       buried: [[...poisoned, ...failures(2)], { dead: [{ id: '1', attempts: [1, 2] }] }],
       spoilt: [added(), { dead: [{ id: '1', attempts: Array.from({ length: LIMIT }, (_, n) => n + 1) }] }],
@@ -94,7 +94,7 @@ describe('the books of the reliable fault bench', () => {
     expect(Object.keys(broken)).to.have.members(WRONGS)
   })
 
-  it('a message that was asked for is missed unless it may be gone, or may not be there yet', () => {
+  it('a message that was asked for is unfound unless it may be gone, or may not be there yet', () => {
     const asked = (at: number, found?: boolean): Entry[] => [
       ['asking', '1', at],
       ...(found === undefined ? [] : [['asked', '1', found, at + 10] as const]),
@@ -104,7 +104,7 @@ describe('the books of the reliable fault bench', () => {
     expect(wrongsOf([...far, ...asked(20)], ends), 'no answer').to.deep.equal({})
     expect(wrongsOf([...far, ...asked(9, false)], ends), 'it was not known yet to be there').to.deep.equal({})
     expect(wrongsOf([...done, ...asked(490, false)]), 'a consumer got it').to.deep.equal({})
-    expect(wrongsOf([...done, ...asked(480, false)]), 'before that').to.deep.equal({ missed: 1 })
+    expect(wrongsOf([...done, ...asked(480, false)]), 'before that').to.deep.equal({ unfound: 1 })
     expect(wrongsOf([...added(), ...changed('cancel', 0, 15, true), ...asked(20, false)])).to.deep.equal({})
   })
 

@@ -92,7 +92,7 @@ export const RULES = {
   },
 
   /** What is there is found by its id. */
-  missed({ addedAt, change, asks, deliveries }) {
+  unfound({ addedAt, change, asks, deliveries }) {
     const wrong = asks.find(
       ({ found, sentAt, heardAt = Infinity }) =>
         found === false &&

@@ -234,7 +234,7 @@ export const sharded: readonly ReliableScenario<ClusterStage>[] = [
   {
     name: 'SIGSTOP of a master of a sharded queue until its replica has taken over',
     // when it goes on, it answers as it was before it learns that it is no master any more
-    allowed: { ...AMENDED, missed: 200 },
+    allowed: { ...AMENDED, unfound: 200 },
     fault: (bench, stage) => stopMasterOf(stage, keysOf(bench.parts[1] ?? '').messages),
   },
   changing('more'),
