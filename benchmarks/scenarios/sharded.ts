@@ -34,6 +34,8 @@ function difference(before: readonly Master[], after: readonly Master[], figure:
 async function measure(bench: Bench, masterCount: number, shards: number): Promise<Figures> {
   const cluster = await startCluster({ masters: masterCount })
   const masters = cluster.nodes.map(({ host, port }) => new Redis({ host, port }))
+  // a node that has met no other does not know its own address
+  await Promise.all(masters.map((master) => master.config('SET', 'cluster-announce-ip', '127.0.0.1')))
   const readAll = (): Promise<Master[]> => Promise.all(masters.map(read))
   try {
     await using client = createClient({ cluster: cluster.nodes, blockingConnections: 8 })
