@@ -81,6 +81,8 @@ export const MOST_HANDLED = 1_000
 const IDS = 500
 /** How many messages one script reads. */
 const READS = 100
+/** Over so many ids Redis walks to where a page begins, in some 0.2 ms. */
+const MOST_WALKED = 10_000
 /** One poll hands out for about this long, so that other clients' commands wait no longer. */
 const POLL_BUDGET_US = 2_000
 const TOKEN_BYTES = 8
@@ -415,9 +417,30 @@ export class ReliableStore {
     most: number,
   ): Promise<Buffer[]> {
     const key = this.#keyOf(schedule)
-    const reply = await this.#callIdempotent('ZRANGEBYSCORE', key, ...times, 'LIMIT', String(from), String(most))
-    const members = asArray(reply).map(asBytes)
+    const members = await (from > MOST_WALKED
+      ? this.#membersByRank(key, times, from, most)
+      : this.#members('ZRANGEBYSCORE', key, ...times, 'LIMIT', String(from), String(most)))
     return schedule === 'inFlight' ? members.map((member) => member.subarray(1)) : members
+  }
+
+  /** The same where Redis would walk over a million others first, one by one: it finds a rank at once. */
+  async #membersByRank(
+    key: string,
+    [least, latest]: readonly [least: string, most: string],
+    from: number,
+    most: number,
+  ): Promise<Buffer[]> {
+    const before = least.startsWith('(') ? least.slice(1) : `(${least}`
+    const [earlier, until] = await Promise.all([
+      least === '-inf' ? 0 : this.#callIdempotent('ZCOUNT', key, '-inf', before).then(asInteger),
+      latest === '+inf' ? Infinity : this.#callIdempotent('ZCOUNT', key, '-inf', latest).then(asInteger),
+    ])
+    const [first, end] = [earlier + from, Math.min(earlier + from + most, until)]
+    return first < end ? this.#members('ZRANGE', key, String(first), String(end - 1)) : []
+  }
+
+  async #members(command: string, ...args: string[]): Promise<Buffer[]> {
+    return asArray(await this.#callIdempotent(command, ...args)).map(asBytes)
   }
 
   /** How many ids of a schedule have such times. */

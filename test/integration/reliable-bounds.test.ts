@@ -62,6 +62,28 @@ describe('what a reliable queue asks of Redis at once', () => {
     }
   })
 
+  it('listAll walks over no more than ten thousand ids to where a page begins: it finds those behind them by their rank', async () => {
+    const { queue, calls } = make()
+    const first = Date.now() + 60 * MINUTE
+    const ids = numbers(12_050)
+    await queue.addMany(ids.map((id, at) => ({ payload: 'x', id, date: new Date(first + at) })))
+    for (const [bounds, from, to] of [
+      [{}, 0, 12_050],
+      [{ state: 'delayed' }, 0, 12_050],
+      [{ visibleFrom: first + 500 }, 500, 12_050],
+      [{ visibleTo: first + 11_999 }, 0, 12_000],
+      [{ visibleFrom: first + 500, visibleTo: first + 12_019 }, 500, 12_020],
+    ] as const) {
+      const rest: string[] = []
+      const called = await calls(async () => {
+        for await (const { id } of queue.listAll({ ...bounds, skip: 10_990, pageSize: 300 })) rest.push(id)
+      })
+      expect(rest, JSON.stringify(bounds)).to.deep.equal(ids.slice(from + 10_990, to))
+      // of the schedules in which there is nothing
+      expect(called['zrangebyscore'], JSON.stringify(bounds)).to.equal(11)
+    }
+  })
+
   it('move by ids moves 500 with one script', async () => {
     const { queue, calls } = make()
     const to = `{${queue.name}}:other`

@@ -408,7 +408,7 @@ export class Topic {
   }
 }
 
-/** Redis counts up to where a page begins. */
+/** No cursor of a listing leads further. */
 const MOST_PASSED = 1_000_000
 /** A page takes no more messages when they have so many bytes. */
 const PAGE_BYTES = 8 * 1_048_576
