@@ -24,7 +24,7 @@
 local due = {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]}
 local first, at, from, to, partMs = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local ENOUGH = 1000 -- counts, a millisecond or two; with those of one more key
+local ENOUGH = 400 -- counts, and then those of one more key, at most 502: a millisecond or two together
 local made, overdue, later, parts = 0, 0, 0, {}
 
 local function count(key, least, most)
