@@ -35,8 +35,8 @@ const LATER: Pace = { perSecond: 500, atOnce: 1 }
 const REST_MS = 1_000
 /** After so long without a reader the rounds end. */
 const IDLE_MS = 60_000
-/** So long a first reader waits for the first round: it is better to see a part of the topics soon. */
-const FIRST_MS = 1_000
+/** So long a first reader waits for the first round: it is better to see a part of the topics soon, and the page is to have a picture in half a second. */
+const FIRST_MS = 250
 
 /** Counts the messages of all topics again and again while the page looks, at a bounded rate. */
 export class Sampler {

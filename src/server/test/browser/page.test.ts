@@ -134,11 +134,14 @@ describe('the page', function () {
         if (SCREENSHOTS !== undefined)
           await page.screenshot({ path: `${SCREENSHOTS}/${name}-${dark ? 'dark' : 'light'}.png` })
         await page.evaluate(AXE)
-        const { violations } = await page.evaluate(() =>
-          (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run(),
-        )
-        for (const { id, nodes } of violations)
-          problems.push(`${name}: ${id}: ${nodes[0]?.html ?? ''} ${nodes[0]?.failureSummary ?? ''}`)
+        const examine = async (of: string): Promise<void> => {
+          const { violations } = await page.evaluate(() =>
+            (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run(),
+          )
+          for (const { id, nodes } of violations)
+            problems.push(`${of}: ${id}: ${nodes[0]?.html ?? ''} ${nodes[0]?.failureSummary ?? ''}`)
+        }
+        await examine(name)
         if ((await page.locator('main [role=alert]').count()) > 0)
           problems.push(`${name}: ${await page.locator('main [role=alert]').first().innerText()}`)
         // 640 is a window of 1,280 at 200 %
@@ -147,6 +150,8 @@ describe('the page', function () {
           const by = await overflow(page)
           if (by > 0) problems.push(`${name}: ${by} wider than a window of ${width}`)
         }
+        // the last window is narrow: the menu is closed there, and tables are lists
+        if (!dark) await examine(`${name}, narrow`)
         if (SCREENSHOTS !== undefined && !dark)
           await page.screenshot({ path: `${SCREENSHOTS}/${name}-narrow.png`, fullPage: true })
       }
@@ -201,6 +206,36 @@ describe('the page', function () {
           .evaluate((element) => element.textContent.length),
       ).to.be.above(100_000)
     })
+  })
+
+  it('says while the topics are still being counted', async () => {
+    const page = await enter()
+    await signIn(page)
+    let counted = (): void => undefined
+    const isCounted = new Promise<void>((resolve) => (counted = resolve))
+    await page.route('**/v1/overview', async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...((await response.json()) as object), complete: false } })
+    })
+    await page.route('**/v1/overview/stream', (route) => isCounted.then(() => route.continue()))
+    await goTo(page, '/')
+    await page.getByText('The topics are still being counted').waitFor()
+    counted()
+    await page.getByText('The topics are still being counted').waitFor({ state: 'detached' })
+  })
+
+  it('shows times in the zone of the reader, and the exact instant as their tip', async () => {
+    const { dueAt } = await stage.ask('GET', '/v1/topics/orders/messages/order%3A7330')
+    const instant = new Date(dueAt).toISOString()
+    for (const zone of ['Asia/Kathmandu', 'America/St_Johns']) {
+      const page = await enter({ zone })
+      await signIn(page)
+      await goTo(page, messagePath('orders', 'order:7330'))
+      const time = page.locator(`main time[datetime="${instant}"]`).first()
+      expect(await time.getAttribute('title')).to.equal(instant)
+      const clock = new Intl.DateTimeFormat('en-GB', { timeZone: zone, hour: '2-digit', minute: '2-digit' })
+      expect(await time.innerText()).to.contain(clock.format(dueAt))
+    }
   })
 
   it('pauses, resumes and purges a topic', async () => {
@@ -398,6 +433,8 @@ describe('the page', function () {
     await goTo(page, messagePath('orders', 'order:7320'))
     await page.getByRole('button', { name: 'Cancel message…' }).press('Enter')
     await heard(page, /does not have the scope push/)
+    await page.getByRole('button', { name: 'Reschedule…' }).press('Enter')
+    await heard(page, /does not have the scope push/)
     for (const [path, name] of [
       ['/topics/hooks', /^Purge dead letters…/],
       ['/topics/hooks', /^Purge…/],
@@ -406,9 +443,11 @@ describe('the page', function () {
       ['/dead-letters?topic=hooks', /^Redrive .*that match/],
       ['/dead-letters?topic=hooks', /^Delete .*that match…/],
       ['/endpoints', /^Make an endpoint…/],
+      [`/endpoints/${stage.endpoint}`, /^Send a test$/],
       [`/endpoints/${stage.endpoint}`, /^Disable$/],
       [`/endpoints/${stage.endpoint}`, /^Recover…/],
       [`/endpoints/${stage.endpoint}`, /^Delete…/],
+      ['/journal', /^Start the dry run$/],
     ] as const) {
       await goTo(page, path)
       const deed = page.getByRole('button', { name })
@@ -463,6 +502,8 @@ describe('the page', function () {
     await stage.stopService()
     await page.getByText('Disconnected since').first().waitFor()
     expect(await page.getByText('Visibility timeout').isVisible()).to.equal(true)
+    await page.getByRole('button', { name: /^Pause pushes/ }).click()
+    await heard(page, /does not answer/)
     await stage.startService()
     await page.getByText('Disconnected since').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: /^Pause pushes/ }).click()

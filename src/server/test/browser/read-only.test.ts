@@ -2,14 +2,21 @@ import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser } from 'playwright-core'
+import { createClient } from 'redelayed'
 import { startLibraryRedis, type LibraryRedis } from '../support/library-redis.js'
 import { startTestService, type TestService } from '../support/service.js'
 import { launch, overflow, visit, type Visit } from './support/browser.js'
-import { MARKUP } from './support/hostile.js'
+import { ALL, HIDDEN, LONG_WORD, MARKUP } from './support/hostile.js'
 import { PAGE_FOLDER } from './support/stage.js'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const SCREENSHOTS = process.env['REDELAYED_SCREENSHOTS']
+
+/** An argument of a process has no NUL. */
+const HOSTILE = `hostile ${HIDDEN.replace('\0', '')}${MARKUP}`
+
+/** Of a payload of a million letters the page gets 4,096. */
+const MOST_TEXT = 20_000
 
 interface AxeResults {
   readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[]
@@ -24,6 +31,7 @@ describe('the page of a service with --read-only', function () {
   before(async () => {
     ;[browser, redis] = await Promise.all([launch(), startLibraryRedis()])
     await redis.admin.zadd(`redisson_delay_queue_timeout:{${MARKUP}}`, redis.javaDue, MARKUP)
+    await fillHostile(redis.url)
     service = await startTestService({ redis: redis.readerUrl, readOnly: true }, PAGE_FOLDER)
   })
   after(async () => {
@@ -36,6 +44,27 @@ describe('the page of a service with --read-only', function () {
     one = await visit(browser, service.url)
   })
   afterEach(() => one.context.close())
+
+  it('runs nothing of hostile names, ids, payloads, headers and reasons, and keeps its layout', async () => {
+    const { page } = one
+    page.setDefaultTimeout(60_000)
+    await page.goto(`${service.url}/ui`)
+    await page.getByLabel('API key').fill(service.key)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('link', { name: 'mails', exact: true }).waitFor()
+    await page.setViewportSize({ width: 400, height: 860 })
+    expect(await overflow(page)).to.be.at.most(0)
+    await page.goto(`${service.url}/ui/queues/${encodeURIComponent(HOSTILE)}`)
+    await page.getByRole('region', { name: 'Dead letters' }).getByText('dies').waitFor()
+    await page
+      .locator('main .escape', { hasText: String.raw`\u202e` })
+      .first()
+      .waitFor()
+    expect(await overflow(page)).to.be.at.most(0)
+    expect(await page.locator('main script, main img, main svg, main a[href^="javascript:"]').count()).to.equal(0)
+    expect((await page.locator('main').innerText()).length).to.be.below(MOST_TEXT)
+    expect(one.findings).to.deep.equal({ executed: [], violations: [], dialogs: [], elsewhere: [], errors: [] })
+  })
 
   it('shows the queues, and of each what is due when, what is next, its quarantine and its dead letters', async () => {
     const { page } = one
@@ -81,3 +110,17 @@ describe('the page of a service with --read-only', function () {
     expect(one.findings).to.deep.equal({ executed: [], violations: [], dialogs: [], elsewhere: [], errors: [] })
   })
 })
+
+/** A reliable queue with what attacks a page wherever a client of Redis can write. */
+async function fillHostile(url: string): Promise<void> {
+  const client = createClient({ url })
+  try {
+    const queue = client.getReliableQueue<unknown>(HOSTILE)
+    await queue.add(ALL, { id: 'dies' })
+    await (await queue.poll())?.negativeAcknowledge({ reject: true, error: ALL.slice(0, 500) })
+    await queue.add({ [MARKUP]: ALL, word: LONG_WORD }, { id: MARKUP, delay: '1h', headers: { evil: ALL } })
+    await queue.add(LONG_WORD, { id: HIDDEN.replace('\0', '') })
+  } finally {
+    await client.shutdown()
+  }
+}

@@ -72,6 +72,8 @@ export interface Overview {
     readonly paused: Paused
   }[]
   readonly problems: readonly Problem[]
+  /** False: the counts are not of all topics yet. */
+  readonly complete?: boolean
 }
 
 /** What of a topic is paused. */

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { gone } from '../api/session.js'
+import { useReturn } from './use-return.js'
 
 export interface Loaded<T> {
   readonly data: T | undefined
@@ -63,5 +64,6 @@ export function useLoad<T>(
     // `load` is another function each time; `deps` say when it does something else
   }, [key, round, everyMs])
 
+  useReturn(state.error, reload)
   return { ...state, reload }
 }

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { gone } from '../api/session.js'
+import { useReturn } from './use-return.js'
 
 export interface Page<T> {
   readonly rows: readonly T[]
@@ -64,10 +65,8 @@ export function usePages<P extends Page<unknown>>(
   }, [key, wanted.round, cursor])
 
   const next = state.last?.cursor
-  return {
-    ...state,
-    hasMore: next !== undefined,
-    more: useCallback(() => setWanted(({ round }) => ({ round: round + 1, cursor: next })), [next]),
-    reload: useCallback(() => setWanted(({ round }) => ({ round: round + 1, cursor: undefined })), []),
-  }
+  const more = useCallback(() => setWanted(({ round }) => ({ round: round + 1, cursor: next })), [next])
+  const reload = useCallback(() => setWanted(({ round }) => ({ round: round + 1, cursor: undefined })), [])
+  useReturn(state.error, reload)
+  return { ...state, hasMore: next !== undefined, more, reload }
 }

@@ -20,11 +20,13 @@ export function announce(text: string, isBad = false): void {
   timer = setTimeout(() => current.set(undefined), SHOWN_MS)
 }
 
-export function announceError(error: unknown): void {
+/** @param before what was done before it */
+export function announceError(error: unknown, before = ''): void {
   if (gone(error)) return
   const problem =
     error instanceof Problem ? `${error.title}${error.detail === undefined ? '' : `: ${error.detail}`}` : undefined
-  announce(problem ?? (error instanceof Error ? error.message : 'It did not work.'), true)
+  const text = problem ?? (error instanceof Error ? error.message : 'It did not work.')
+  announce(before === '' ? text : `${text} ${before}`, true)
 }
 
 export function Announcements(): JSX.Element {

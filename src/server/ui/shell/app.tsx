@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { watchConnection } from '../api/heartbeat.js'
 import { findSession, session } from '../api/session.js'
 import { useStore } from '../lib/store.js'
 import { Announcements } from '../parts/announcements.js'
@@ -27,6 +28,9 @@ export function App(): JSX.Element {
     find()
     return () => clearTimeout(timer)
   }, [signedIn === undefined])
+
+  const isSignedIn = signedIn !== undefined && signedIn !== null
+  useEffect(() => (isSignedIn ? watchConnection() : undefined), [isSignedIn])
 
   if (signedIn === undefined) return <main class="start">{error !== undefined && <ErrorNote error={error} />}</main>
   if (signedIn === null) return <SignIn />

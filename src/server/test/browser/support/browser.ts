@@ -22,6 +22,8 @@ export interface VisitOptions {
   readonly dark?: boolean
   readonly width?: number
   readonly height?: number
+  /** Of the reader; default: that of this machine. */
+  readonly zone?: string
 }
 
 const EXECUTABLE = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
@@ -32,11 +34,12 @@ export function launch(): Promise<Browser> {
 
 /** A reader of the page at `origin`, with an eye on what must not happen. */
 export async function visit(browser: Browser, origin: string, options: VisitOptions = {}): Promise<Visit> {
-  const { dark = false, width = 1280, height = 860 } = options
+  const { dark = false, width = 1280, height = 860, zone } = options
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: dark ? 'dark' : 'light',
     locale: 'en-GB',
+    ...(zone !== undefined && { timezoneId: zone }),
   })
   const page = await context.newPage()
   page.setDefaultTimeout(20_000)

@@ -48,7 +48,7 @@ export function Bulk({ filter, matched, isEmpty, onDone }: BulkProps): JSX.Eleme
       announce(`${count(done)} dead letters were ${DID[deed]}`)
     } catch (error) {
       if (signal.aborted) announce(`Stopped: ${count(done)} dead letters were ${DID[deed]}`)
-      else announceError(error)
+      else announceError(error, `${count(done)} dead letters were ${DID[deed]} before that.`)
     } finally {
       setRun(undefined)
       onDone()

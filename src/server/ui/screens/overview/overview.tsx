@@ -4,7 +4,7 @@ import { live, watchOverview } from '../../api/overview-stream.js'
 import { useStore } from '../../lib/store.js'
 import { Head } from '../../parts/head.js'
 import { Moment } from '../../parts/moment.js'
-import { ErrorNote } from '../../parts/notes.js'
+import { ErrorNote, Note } from '../../parts/notes.js'
 import { Busiest } from './busiest.js'
 import { Figures } from './figures.js'
 import { Problems } from './problems.js'
@@ -31,6 +31,11 @@ export function Overview(): JSX.Element {
         </>
       ) : (
         <>
+          {overview.complete === false && (
+            <Note>
+              The topics are still being counted, so the figures of messages stand too low. They grow by themselves.
+            </Note>
+          )}
           <Problems of={overview.problems} />
           <Figures of={overview} />
           <Rates of={overview} />
