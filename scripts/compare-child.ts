@@ -1,5 +1,6 @@
 // Measures one figure of one built checkout, for compare-commits.ts: `compare-child.ts <folder> <figure> <redis url>` prints it as
 // JSON. It uses only what both checkouts have, an old one by its old names.
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -101,6 +102,14 @@ const FIGURES: Readonly<Record<string, () => Promise<Record<string, number>>>> =
     }
     return { 'handled by a worker a second': rate }
   },
+  /** A new process that does nothing but load the main entry by the name of the package. */
+  async load() {
+    return {
+      'load by import, us of CPU': loadOf(['--input-type=module'], "await import('redelayed')"),
+      'load by require, us of CPU': loadOf(['--input-type=commonjs'], "require('redelayed')"),
+      'load of nothing, us of CPU': loadOf([], '0'),
+    }
+  },
   /** Overdue ones are made by lower scores, so that the transfer alone is measured; and what one pending message costs. */
   async transfers() {
     const dataset = async (): Promise<number> => Number(/used_memory_dataset:(\d+)/.exec(await raw.info('memory'))?.[1])
@@ -127,6 +136,15 @@ const FIGURES: Readonly<Record<string, () => Promise<Record<string, number>>>> =
     await second.shutdown()
     return { 'transfers a second, 1,000,000 pending': rate, 'bytes per pending message': bytes }
   },
+}
+
+/** What a new process uses in all that runs this code in the folder: the median of some, in microseconds of CPU time. */
+function loadOf(flags: readonly string[], code: string): number {
+  const script = `${code}; const { user, system } = process.cpuUsage(); process.stdout.write(String(user + system)); process.exit()`
+  const used = Array.from({ length: 15 }, () =>
+    Number(execFileSync(process.execPath, [...flags, '-e', script], { cwd: folder, encoding: 'utf8' })),
+  )
+  return used.sort((a, b) => a - b)[used.length >> 1] ?? NaN
 }
 
 const result = await FIGURES[figure]?.()

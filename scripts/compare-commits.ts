@@ -10,8 +10,8 @@ import { ensureBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 import { findServerBin, startServer } from './redis.js'
 
-const FIGURES = ['lateness', 'offers', 'takes', 'workers', 'transfers']
-const LOWER_IS_BETTER = /lateness|bytes/
+const FIGURES = ['lateness', 'offers', 'takes', 'workers', 'transfers', 'load']
+const LOWER_IS_BETTER = /lateness|bytes|load/
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
