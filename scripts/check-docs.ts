@@ -8,7 +8,7 @@
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import ts from 'typescript'
-import { exampleBlocks, methodsWithout, type Block } from './docstrings.js'
+import { exampleBlocks, methodsWithout, wrongThrows, type Block } from './docstrings.js'
 import { root } from './ensure-installed.mjs'
 import { linkProblems, manifestProblems, withRepository } from './packed-links.js'
 
@@ -125,6 +125,8 @@ for (const tag of ['throws', 'example'] as const) {
     problems.push(`A public method has no @${tag}; see \`node scripts/run.mjs check-docs --list\`.`)
   allowed[tag] = Math.min(allowed[tag], methods.length)
 }
+for (const wrong of wrongThrows(program, entries))
+  problems.push(`${wrong}: give the error with its code, such as \`ERR_CONNECTION\``)
 if (isUpdate) writeFileSync(MISSING, `${JSON.stringify(allowed, null, 2)}\n`)
 
 for (const problem of problems) console.error(problem)

@@ -1,4 +1,4 @@
-// What the docstrings of src say: the code blocks in them, and which public methods are without `@throws` or `@example`.
+// What the docstrings of src say: the code blocks in them, and which public methods are without `@throws` (with the code of the error) or `@example`.
 import { readFileSync, readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import ts from 'typescript'
@@ -31,6 +31,51 @@ export function exampleBlocks(): Block[] {
  */
 export function methodsWithout(program: ts.Program, entries: readonly string[], tag: 'throws' | 'example') {
   const checker = program.getTypeChecker()
+  return methodsOf(program, entries)
+    .filter((method) => !method.getJsDocTags(checker).some(({ name }) => name === tag))
+    .map(nameOf)
+    .sort()
+}
+
+/** What `@throws` can say without an error of the package. */
+const OTHERWISE = /^(nothing$|as `|the reason of |what `|TypeError: )/
+
+/** The tags `@throws` of the public methods that name an error without its code, with another one, or none at all. */
+export function wrongThrows(program: ts.Program, entries: readonly string[]) {
+  const checker = program.getTypeChecker()
+  const codes = codesOfClasses(program, entries)
+  return methodsOf(program, entries).flatMap((method) =>
+    method
+      .getJsDocTags(checker)
+      .filter(({ name }) => name === 'throws')
+      .flatMap(({ text }) => {
+        const said = ts.displayPartsToString(text)
+        const named = [...said.matchAll(/\b([A-Z]\w*Error)\b(?: `(ERR_[A-Z_]+)`)?/g)]
+        // one that is named again, after its code was given, needs none
+        const first = named.filter(([, name], at) => named.findIndex(([, other]) => other === name) === at)
+        const isRight = first.every(([, name = '', code]) => !codes.has(name) || codes.get(name) === code)
+        return isRight && (named.length > 0 || OTHERWISE.test(said)) ? [] : [`${nameOf(method)}: @throws ${said}`]
+      }),
+  )
+}
+
+/** The code of each error that the package exports, by the name of its class. */
+function codesOfClasses(program: ts.Program, entries: readonly string[]) {
+  const checker = program.getTypeChecker()
+  return new Map(
+    entries
+      .flatMap((entry) => exportsOf(checker, program.getSourceFile(join(root, entry))))
+      .flatMap(({ name, declarations = [] }) =>
+        declarations.flatMap((declaration) => {
+          const code = ts.isClassDeclaration(declaration) && /super\(\s*'(ERR_\w+)'/.exec(declaration.getText())?.[1]
+          return code ? [[name, code] as const] : []
+        }),
+      ),
+  )
+}
+
+function methodsOf(program: ts.Program, entries: readonly string[]) {
+  const checker = program.getTypeChecker()
   const methods = new Map(
     entries
       .flatMap((entry) => exportsOf(checker, program.getSourceFile(join(root, entry))))
@@ -38,9 +83,6 @@ export function methodsWithout(program: ts.Program, entries: readonly string[], 
       .map((method) => [method.declarations?.[0], method]),
   )
   return Array.from(methods.values())
-    .filter((method) => !method.getJsDocTags(checker).some(({ name }) => name === tag))
-    .map(nameOf)
-    .sort()
 }
 
 function exportsOf(checker: ts.TypeChecker, file: ts.SourceFile | undefined) {
