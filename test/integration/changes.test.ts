@@ -414,7 +414,8 @@ describe('the changes of a reliable queue', function () {
         await next?.negativeAcknowledge()
       }
       await other.add('x', { id: 'd', timeToLive: 1 })
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      const addedBy = await other.now()
+      await eventually(async () => expect(await other.now()).to.be.above(addedBy + 1))
       expect(await other.poll()).to.equal(null)
       const all = [
         'added own',

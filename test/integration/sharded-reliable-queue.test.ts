@@ -59,6 +59,19 @@ async function forget(names: readonly string[]): Promise<void> {
   await rawClient().unlink(...keys)
 }
 
+/** Until a consumer is subscribed at every shard: it waits there then. */
+async function waitsAtAll({ holderOf }: Place, { names }: Queue): Promise<void> {
+  const holders = [...new Set(names.map((name) => holderOf(reliableKeys(name).messages)))]
+  await eventually(async () => {
+    for (const name of names) {
+      const { channel } = reliableKeys(name)
+      const replies = await Promise.all(holders.map((raw) => raw.call('PUBSUB', 'NUMSUB', channel)))
+      const subscribed = replies.reduce((sum: number, reply) => sum + Number((reply as unknown[])[1]), 0)
+      expect(subscribed, name).to.be.at.least(1)
+    }
+  })
+}
+
 /** Polls and acknowledges exactly so many. */
 async function handled(queue: Queue, count: number): Promise<Message[]> {
   const messages: Message[] = []
@@ -285,7 +298,8 @@ for (const where of ['one server', 'a cluster']) {
           shards.add(shardOfKey(message!.id, SHARDS))
           expect(message?.attempt).to.equal(1)
           await message?.acknowledge()
-          if (i % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 60)) // longer than waits outlast their calls
+          // what came beyond the call is put back when its waits end
+          if (i % 4 === 0) await eventually(async () => expect((await queue.counts()).inFlight).to.equal(0))
         }
         expect(shards.size).to.equal(SHARDS)
         await eventually(async () => expect((await queue.counts()).inFlight).to.equal(0))
@@ -295,7 +309,7 @@ for (const where of ['one server', 'a cluster']) {
       it('gives back what several shards brought to a call for one', async () => {
         const { queue } = open()
         const polled = queue.poll({ timeout: 20_000 })
-        await new Promise((resolve) => setTimeout(resolve, 100)) // by now it waits at all of them
+        await waitsAtAll(place, queue)
         await queue.addMany(numbers(80).map((payload) => ({ payload })))
         await (await polled)?.acknowledge()
         await eventually(async () => expect((await queue.counts()).inFlight).to.equal(0))
@@ -735,15 +749,13 @@ describe('a sharded reliable queue, when a master of a cluster dies', function (
 })
 
 /** Until only those fail whose master is dead. */
-async function eventuallyAdds(queue: Queue, ids: readonly string[]): Promise<AddManyError> {
-  for (let attempt = 1; ; attempt++) {
+function eventuallyAdds(queue: Queue, ids: readonly string[]): Promise<AddManyError> {
+  return eventually(async () => {
     const error = await addingFails(queue, ids)
-    const isWhole = error.failures.every(
-      ({ index }) => keySlot(queue.names[shardOfKey(ids[index]!, queue.shardCount)]!) < 5_461,
-    )
-    if (isWhole || attempt === 20) return error
-    await new Promise((resolve) => setTimeout(resolve, 500))
-  }
+    for (const { index } of error.failures)
+      expect(keySlot(queue.names[shardOfKey(ids[index]!, queue.shardCount)]!), ids[index]).to.be.below(5_461)
+    return error
+  }, 30_000)
 }
 
 async function addingFails(queue: Queue, ids: readonly string[]): Promise<AddManyError> {

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { getEventListeners } from 'node:events'
 import { atMost, pause } from '../../src/timing/pause.js'
 
 const LONG_MS = 600_000
@@ -6,9 +7,16 @@ const LONG_MS = 600_000
 describe('pause', () => {
   it('ends at once when the signal has aborted before, and when it aborts', async () => {
     const controller = new AbortController()
-    const early = pause(LONG_MS, controller.signal)
+    const { signal } = controller
+    let ended = 0
+    const pauses = Promise.all([pause(LONG_MS, signal).then(() => ended++), pause(LONG_MS, signal).then(() => ended++)])
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(ended, 'before the abort').to.equal(0)
     controller.abort()
-    await Promise.all([early, pause(LONG_MS, controller.signal)])
+    await pauses
+    expect(ended).to.equal(2)
+    await pause(LONG_MS, signal)
+    expect(getEventListeners(signal, 'abort'), 'what is left at the signal').to.deep.equal([])
   })
 })
 

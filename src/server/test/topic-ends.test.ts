@@ -35,6 +35,8 @@ describe('a topic that is deleted', function () {
   let detached: string[]
   let plain: Redis
   const all: Topics[] = []
+  /** How often each instance has looked for pauses that deletions have left. */
+  let looks: number[]
   const limits = {
     createTopics: true,
     maxTopics: 100,
@@ -51,6 +53,7 @@ describe('a topic that is deleted', function () {
     plain.on('error', () => undefined)
     journal = await createJournal({ url: `sqlite:${join(dir, 'journal.db')}` })
     detached = []
+    looks = []
     const detach = journal.detach.bind(journal) as (queue: { name: string }) => Promise<void>
     journal.detach = (queue: { name: string }) => {
       detached.push(queue.name)
@@ -68,14 +71,33 @@ describe('a topic that is deleted', function () {
 
   async function start(own?: Journal, attachingMs = 60_000): Promise<Topics> {
     const pauses = new Pauses(plain)
+    const at = looks.push(0) - 1
+    const redis = {
+      set: plain.set.bind(plain),
+      hset: plain.hset.bind(plain),
+      hdel: plain.hdel.bind(plain),
+      eval: plain.eval.bind(plain),
+      evalsha: (sha1: string, keys: number, ...rest: (string | number)[]): Promise<unknown> => {
+        // with a name more it asks for that one
+        if (rest[0] === 'redelayed:service:deletions' && rest.length === 3) looks[at] = (looks[at] ?? 0) + 1
+        return plain.evalsha(sha1, keys, ...rest)
+      },
+    }
     const topics = new Topics(client, {
-      ...{ ...limits, maxIdempotencyKeys: 100, journal: own, redis: plain, onError: () => undefined },
+      ...{ ...limits, maxIdempotencyKeys: 100, journal: own, redis, onError: () => undefined },
       attachingMs,
       isPaused: async (topic) => (await pauses.of([topic]))[0]?.includes('push') ?? false,
     })
     all.push(topics)
     await topics.start()
     return topics
+  }
+  /** Until each instance has looked for pauses, and has done with them what it does. */
+  async function haveLooked(): Promise<void> {
+    const before = [...looks]
+    expect(before).to.not.have.length(0)
+    // a look begins after the end of the one before it, so the one in between is whole
+    await eventually(() => before.forEach((count, at) => expect(looks[at]).to.be.at.least(count + 2)))
   }
   const states = async (topics: Topics, name: string): Promise<(string | undefined)[]> => {
     const { topic } = await topics.get(name)
@@ -262,7 +284,7 @@ describe('a topic that is deleted', function () {
       if (after === 'added') await eventually(async () => expect(await push(other, name), name).to.equal(after))
       else expect(await push(other, name), name).to.equal(after)
     }
-    await new Promise((resolve) => setTimeout(resolve, 1_500)) // in which each instance looks for pauses
+    await haveLooked()
     for (const name of ['before', 'meanwhile']) {
       expect(await push(other, name), name).to.equal('ERR_OPERATION_DISABLED')
     }
@@ -300,7 +322,7 @@ describe('a topic that is deleted', function () {
     await other.pausePushes('slow', true)
     expect(await tooLate(goOn, ended)).to.equal('ERR_CONNECTION')
     expect(await push(other, 'slow')).to.equal('ERR_OPERATION_DISABLED')
-    await new Promise((resolve) => setTimeout(resolve, 1_500)) // in which each instance looks for pauses
+    await haveLooked()
     expect(await push(other, 'slow')).to.equal('ERR_OPERATION_DISABLED')
   })
 
