@@ -8,7 +8,7 @@ import type { QueueKeys } from '../keys.js'
 import type { Settings } from '../options.js'
 import type { TransferRegistry } from '../scheduler/transfer-registry.js'
 
-/** Something that keeps elements that were popped and have no taker yet. */
+/** Something that keeps elements that were popped and have no waiter yet. */
 export interface PrefetchBuffer {
   /** Whether it has any now. */
   readonly holding: boolean

@@ -3,13 +3,13 @@ import { RedelayedError, copyOf, toError } from '../errors.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 
-export interface TakerOptions {
+export interface WaiterOptions {
   /** Without it, without end. */
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-interface Taker<E> {
+interface Waiter<E> {
   readonly max: number
   /** A method, so that a queue of some values can be used as one of any. */
   settle(elements: E[] | Error): void
@@ -20,7 +20,7 @@ export class WaiterQueue<E> {
   readonly #clock: Clock
   readonly #onLeft: () => void
   readonly #whyNone: () => Error | undefined
-  readonly #waiting = new Set<Taker<E>>()
+  readonly #waiting = new Set<Waiter<E>>()
   #wanted = 0
 
   /** `onLeft`: one of them gave up. `whyNone`: the error that kept elements from coming, where there is one. */
@@ -30,23 +30,23 @@ export class WaiterQueue<E> {
     this.#whyNone = whyNone
   }
 
-  /** How many elements would find a taker. */
+  /** How many elements would find a waiter. */
   get wanted(): number {
     return this.#wanted
   }
 
   /** Waits for 1 to `max` elements; nothing when the time is over, or the error that is to blame. */
-  add(max: number, { timeoutMs, signal }: TakerOptions): Promise<E[]> {
+  add(max: number, { timeoutMs, signal }: WaiterOptions): Promise<E[]> {
     return new Promise((resolve, reject) => {
       const leave = (how: E[] | Error): void => {
-        taker.settle(how)
+        waiter.settle(how)
         this.#onLeft()
       }
       const timer = new DeadlineTimer(this.#clock, () => leave(own(this.#whyNone()) ?? []))
-      const taker: Taker<E> = {
+      const waiter: Waiter<E> = {
         max,
         settle: (how) => {
-          this.#waiting.delete(taker)
+          this.#waiting.delete(waiter)
           this.#wanted -= max
           timer.clear()
           unlisten?.()
@@ -54,7 +54,7 @@ export class WaiterQueue<E> {
           else resolve(how)
         },
       }
-      this.#waiting.add(taker)
+      this.#waiting.add(waiter)
       this.#wanted += max
       const unlisten = signal && onAbort(signal, () => leave(toError(signal.reason)))
       if (timeoutMs !== undefined) timer.replace(this.#clock.now() + timeoutMs)
@@ -64,17 +64,17 @@ export class WaiterQueue<E> {
   /** Gives elements out in order; what is left over comes back. */
   give(elements: readonly E[]): readonly E[] {
     let given = 0
-    for (const taker of this.#waiting) {
+    for (const waiter of this.#waiting) {
       if (given >= elements.length) break
-      const share = elements.slice(given, given + taker.max)
+      const share = elements.slice(given, given + waiter.max)
       given += share.length
-      taker.settle(share)
+      waiter.settle(share)
     }
     return elements.slice(given)
   }
 
   rejectAll(error: Error): void {
-    for (const taker of [...this.#waiting]) taker.settle(own(error))
+    for (const waiter of [...this.#waiting]) waiter.settle(own(error))
   }
 }
 

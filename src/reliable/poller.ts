@@ -2,7 +2,7 @@ import { isBrief } from '../redis/replies/server-errors.js'
 import { ShutdownError } from '../errors.js'
 import type { PollReply, PolledRecord } from '../store/reliable-scripts.js'
 import type { HowToHold } from '../store/reliable-store.js'
-import { WaiterQueue, type TakerOptions } from '../queues/waiter-queue.js'
+import { WaiterQueue, type WaiterOptions } from '../queues/waiter-queue.js'
 import type { Clock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
 import type { ScriptOptions } from '../scheduler/due-machine.js'
@@ -26,7 +26,7 @@ export interface PollerParams {
 
 interface Group {
   readonly how: HowToHold
-  readonly takers: WaiterQueue<PolledRecord>
+  readonly waiters: WaiterQueue<PolledRecord>
 }
 
 /** The tolerance for a due time that was converted from one clock to the other and back. */
@@ -42,7 +42,7 @@ const MOST = 500
 export class Poller implements ServedQueue {
   readonly #params: PollerParams
   /** By visibility and prefetch: callers that differ in these cannot share a script. */
-  readonly #takers = new Map<string, Group>()
+  readonly #waiters = new Map<string, Group>()
   readonly #scheduler: DueScheduler
   #waking = false
   /** When Redis last answered the script, by the clock of the poller. */
@@ -75,18 +75,18 @@ export class Poller implements ServedQueue {
 
   /** Whether any caller waits. */
   get #isWanted(): boolean {
-    return [...this.#takers.values()].some(({ takers }) => takers.wanted > 0)
+    return [...this.#waiters.values()].some(({ waiters }) => waiters.wanted > 0)
   }
 
   /** Waits for 1 to `max` messages; resolves with none when the time is over. */
-  take(max: number, how: HowToHold, options: TakerOptions): Promise<PolledRecord[]> {
+  take(max: number, how: HowToHold, options: WaiterOptions): Promise<PolledRecord[]> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
     const key = `${how.visibilityMs} ${how.beforehand}`
-    const group = this.#takers.get(key) ?? { how, takers: this.#noTakers() }
-    this.#takers.set(key, group)
+    const group = this.#waiters.get(key) ?? { how, waiters: this.#noWaiters() }
+    this.#waiters.set(key, group)
     this.#lastUsed = this.#params.clock.now()
     this.#triedSince ??= this.#lastUsed
-    const taken = group.takers.add(max, options)
+    const taken = group.waiters.add(max, options)
     this.#wake()
     return taken
   }
@@ -112,7 +112,7 @@ export class Poller implements ServedQueue {
 
   async stop(): Promise<void> {
     this.#closed = new ShutdownError('the client was shut down')
-    for (const { takers } of this.#takers.values()) takers.rejectAll(this.#closed)
+    for (const { waiters } of this.#waiters.values()) waiters.rejectAll(this.#closed)
     await this.#scheduler.stop()
   }
 
@@ -130,18 +130,18 @@ export class Poller implements ServedQueue {
     let last: PollReply | undefined
     let moved = 0
     let progress = 0
-    for (const [key, group] of [...this.#takers]) {
-      const { how, takers } = group
-      if (takers.wanted === 0) {
-        this.#takers.delete(key)
+    for (const [key, group] of [...this.#waiters]) {
+      const { how, waiters } = group
+      if (waiters.wanted === 0) {
+        this.#waiters.delete(key)
         continue
       }
       this.#lastUsed = this.#params.clock.now()
-      last = await this.#params.poll(Math.min(MOST, takers.wanted), how, announce)
+      last = await this.#params.poll(Math.min(MOST, waiters.wanted), how, announce)
       this.answeredAt = this.#params.clock.now()
       moved += last.messages.length
       progress += last.changed
-      const left = takers.give(last.messages)
+      const left = waiters.give(last.messages)
       if (last.messages.length > 0) this.#toTheEnd(key, group)
       if (left.length > 0) void this.#params.release(left).catch(this.#params.onError)
     }
@@ -164,11 +164,11 @@ export class Poller implements ServedQueue {
 
   /** A group that got messages is served last the next time, so that it cannot starve the others. */
   #toTheEnd(key: string, group: Group): void {
-    this.#takers.delete(key)
-    this.#takers.set(key, group)
+    this.#waiters.delete(key)
+    this.#waiters.set(key, group)
   }
 
-  #noTakers(): WaiterQueue<PolledRecord> {
+  #noWaiters(): WaiterQueue<PolledRecord> {
     return new WaiterQueue<PolledRecord>(
       this.#params.clock,
       () => undefined,
@@ -185,6 +185,6 @@ export class Poller implements ServedQueue {
   /** Reject until the first success; afterwards retry and emit `error`. */
   #onError(error: Error): void {
     if (this.#hasServed) this.#params.onError(error)
-    else for (const { takers } of this.#takers.values()) takers.rejectAll(error)
+    else for (const { waiters } of this.#waiters.values()) waiters.rejectAll(error)
   }
 }

@@ -5,9 +5,9 @@ import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { PrefetchBuffer } from '../queues/context.js'
 import type { ShardSource } from './shard-source.js'
-import { WaiterQueue, type TakerOptions } from '../queues/waiter-queue.js'
+import { WaiterQueue, type WaiterOptions } from '../queues/waiter-queue.js'
 
-/** How long waits continue without a taker: a consumer in a loop calls again at once. */
+/** How long waits continue without a waiter: a consumer in a loop calls again at once. */
 const LINGER_MS = 50
 /** How long `drain` waits for waits that are being ended and may have popped elements. */
 const QUIET_MS = 100
@@ -27,7 +27,7 @@ export interface ShardedConsumerParams<E> {
   readonly buffers: Pick<Set<PrefetchBuffer>, 'add' | 'delete'>
   readonly clock: Clock
   readonly random: () => number
-  /** The error for takers that wait when the consumer is closed, and for later ones. */
+  /** The error for waiters that wait when the consumer is closed, and for later ones. */
   readonly closedError: () => Error
   /** Called when a shard fails repeatedly while others work. */
   readonly onFailure: (shard: number, error: Error) => void
@@ -45,7 +45,7 @@ export interface ShardedConsumerParams<E> {
 interface Shard<E> {
   readonly index: number
   readonly source: ShardSource<E>
-  /** Ends when no taker waits, or with a failure. */
+  /** Ends when no waiter waits, or with a failure. */
   loop: Promise<void> | undefined
   /** The current wait; never rejects, and resolves after its elements were handed out. */
   attempt: Promise<void> | undefined
@@ -54,7 +54,7 @@ interface Shard<E> {
   /** In a row. */
   failures: number
   retryAt: number
-  /** Whether it failed since any shard served elements, or since all takers were rejected because no shard works. */
+  /** Whether it failed since any shard served elements, or since all waiters were rejected because no shard works. */
   failed: boolean
   /** Why its last wait failed; nothing since one works. */
   refusal: Error | undefined
@@ -63,7 +63,7 @@ interface Shard<E> {
 }
 
 /**
- * Takes from many shards at once. While a taker waits, every shard has one wait, for its share of the wanted elements. So the shards
+ * Takes from many shards at once. While a waiter waits, every shard has one wait, for its share of the wanted elements. So the shards
  * may serve more elements than are wanted, at most one share per shard: the consumer keeps the surplus for the next call, and puts
  * it back at the head of its list when no call follows soon.
  */
@@ -71,11 +71,11 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   readonly #params: ShardedConsumerParams<E>
   readonly #clock: Clock
   readonly #shards: Shard<E>[]
-  readonly #takers: WaiterQueue<E>
+  readonly #waiters: WaiterQueue<E>
   readonly #linger: DeadlineTimer
   readonly #retry: DeadlineTimer
   readonly #headStart: DeadlineTimer
-  /** Elements that were popped beyond what the takers wanted, the first popped first. */
+  /** Elements that were popped beyond what the waiters wanted, the first popped first. */
   #surplus: { shard: Shard<E>; element: E }[] = []
   /** Shards whose elements were put back: they are served first, or a slow consumer would only ever see the fastest shard. */
   readonly #owed = new Set<Shard<E>>()
@@ -102,7 +102,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
       since: Infinity,
     }))
     this.#turn = Math.floor(params.random() * params.sources.length)
-    this.#takers = new WaiterQueue(
+    this.#waiters = new WaiterQueue(
       params.clock,
       () => this.#settle(),
       () => this.#whyNone(),
@@ -117,11 +117,11 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   /** Waits for 1 to `max` elements; resolves with none when the time is over, or rejects with the last error when all shards failed. */
-  async take(max: number, options: TakerOptions, maxBytes = Infinity): Promise<E[]> {
+  async take(max: number, options: WaiterOptions, maxBytes = Infinity): Promise<E[]> {
     if (options.signal?.aborted === true) throw toError(options.signal.reason)
     this.#enter()
     if (this.#surplus.length > 0) return this.#takeSurplus(max, maxBytes)
-    const taken = this.#takers.add(max, options)
+    const taken = this.#waiters.add(max, options)
     const first = this.#first()
     if (first.length === 0) this.#serve()
     else {
@@ -134,7 +134,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
 
   /** The shards that are asked before the others. */
   #first(): Shard<E>[] {
-    const owed = [...this.#owed].slice(0, this.#takers.wanted)
+    const owed = [...this.#owed].slice(0, this.#waiters.wanted)
     for (const shard of owed) this.#owed.delete(shard)
     if (owed.length > 0 || this.#params.asksOneFirst !== true || this.#waits > 0) return owed
     const [first] = this.#rotation().filter((shard) => !isSlow(shard) && shard.retryAt <= this.#clock.now())
@@ -169,7 +169,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     return elements
   }
 
-  /** Ends the waits. Elements that they popped go to the waiting takers; the rest is put back. */
+  /** Ends the waits. Elements that they popped go to the waiting waiters; the rest is put back. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -180,7 +180,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     for (const timer of [this.#linger, this.#retry, this.#headStart]) timer.clear()
     this.#interrupt()
     await Promise.all(this.#shards.flatMap(({ attempt }) => attempt ?? []))
-    this.#takers.rejectAll(this.#params.closedError())
+    this.#waiters.rejectAll(this.#params.closedError())
     await Promise.all(this.#shards.map((shard) => this.#putBack(shard)))
     this.#params.buffers.delete(this)
   }
@@ -191,9 +191,9 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     this.#params.buffers.add(this)
   }
 
-  /** Starts a wait at each shard that has none, if a taker waits. */
+  /** Starts a wait at each shard that has none, if a waiter waits. */
   #serve(shards: readonly Shard<E>[] = this.#rotation()): void {
-    if (this.#takers.wanted === 0 || this.#isClosed) return
+    if (this.#waiters.wanted === 0 || this.#isClosed) return
     this.#linger.clear()
     const now = this.#clock.now()
     for (const shard of shards) {
@@ -204,7 +204,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
 
   async #loop(shard: Shard<E>): Promise<void> {
     await shard.returning
-    while (this.#takers.wanted > 0 && !this.#isClosed && shard.retryAt <= this.#clock.now()) {
+    while (this.#waiters.wanted > 0 && !this.#isClosed && shard.retryAt <= this.#clock.now()) {
       shard.attempt = this.#attempt(shard)
       await shard.attempt
     }
@@ -215,7 +215,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   async #attempt(shard: Shard<E>): Promise<void> {
     const { signal } = this.#interruption
     const among = this.#params.asksOneFirst === true ? this.#waits : this.#shards.length
-    const share = Math.min(MAX_SHARE, Math.ceil(this.#takers.wanted / among))
+    const share = Math.min(MAX_SHARE, Math.ceil(this.#waiters.wanted / among))
     shard.since = this.#clock.now()
     try {
       const elements = await shard.source.wait(share, signal)
@@ -232,7 +232,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   #deliver(shard: Shard<E>, elements: readonly E[]): void {
-    for (const element of this.#takers.give(elements)) this.#surplus.push({ shard, element })
+    for (const element of this.#waiters.give(elements)) this.#surplus.push({ shard, element })
     this.#settle()
   }
 
@@ -245,7 +245,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     this.#retry.lower(shard.retryAt)
     if (this.#shards.every(({ failed }) => failed)) {
       for (const each of this.#shards) each.failed = false
-      this.#takers.rejectAll(error)
+      this.#waiters.rejectAll(error)
       this.#settle()
     } else if (shard.failures > 1) this.#params.onFailure(shard.index, error)
   }
@@ -260,9 +260,9 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     return this.#clock.now() - since >= WORKS_MS
   }
 
-  /** When no taker waits any more, the waits end and the surplus is put back after a short time. */
+  /** When no waiter waits any more, the waits end and the surplus is put back after a short time. */
   #settle(): void {
-    if (this.#takers.wanted > 0 || this.#isClosed) return
+    if (this.#waiters.wanted > 0 || this.#isClosed) return
     this.#headStart.clear()
     this.#retry.clear()
     const failures = this.#returnFailures
@@ -287,10 +287,10 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     this.#interruption = new AbortController()
   }
 
-  /** Without a taker: ends the last waits and receives what they popped, so that each element is in a list or in the surplus. */
+  /** Without a waiter: ends the last waits and receives what they popped, so that each element is in a list or in the surplus. */
   async #quiet(): Promise<void> {
     const attempts = this.#shards.flatMap(({ attempt }) => attempt ?? [])
-    if (this.#takers.wanted > 0 || attempts.length === 0) return
+    if (this.#waiters.wanted > 0 || attempts.length === 0) return
     this.#interrupt()
     await new Promise<void>((resolve) => {
       const timer = new DeadlineTimer(this.#clock, () => resolve())
@@ -345,7 +345,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
         return
       }
       this.#returnFailures++
-      const left = this.#takers.give(elements)
+      const left = this.#waiters.give(elements)
       this.#surplus.unshift(...left.map((element) => ({ shard, element })))
       this.#settle()
     }

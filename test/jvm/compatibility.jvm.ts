@@ -1,7 +1,7 @@
 /** Redisson itself on the other side, in every version that scripts/test-jvm.ts has built. */
 import { cleanUp } from '../integration/fixtures.js'
 import { codecTests } from './codecs.js'
-import { amendingScenarios } from './scenarios/amending.js'
+import { cancellingScenarios } from './scenarios/cancelling.js'
 import { deliveryScenarios } from './scenarios/delivery.js'
 import { fleetScenario } from './scenarios/fleet.js'
 import { lifecycleScenarios } from './scenarios/lifecycle.js'
@@ -37,7 +37,7 @@ for (const build of all) {
     describe('codecs', () => codecTests(side))
     describe('delivery', () => deliveryScenarios(side))
     describe('pending messages', () => pendingScenarios(side))
-    describe('cancel and reschedule', () => amendingScenarios(side))
+    describe('cancel and reschedule', () => cancellingScenarios(side))
     describe('names and payloads', () => nameAndPayloadScenarios(side))
     describe('leaving', () => lifecycleScenarios(side))
     describe('without the order list', () => unorderedScenarios(side))

@@ -61,7 +61,7 @@ describe('all short sequences of two clients', () => {
 
   for (const layout of ['redisson', 'compact'] as const) {
     for (const [what, prologue, moves, length] of alphabets) {
-      it(`keep every promise ${what}, order '${layout}': ${moves.length} moves, up to ${length} of them`, async () => {
+      it(`keep every promise ${what}, layout '${layout}': ${moves.length} moves, up to ${length} of them`, async () => {
         const queues = [await rig.queue(), await rig.queue()] as const
         const start = () => new Game(layout, queues[0].keys, queues[1].keys)
         let [batch, played]: [Game[], number] = [[], 0]

@@ -42,11 +42,11 @@ describe('large elements', function () {
   }
   for (const layout of ORDERS) {
     Object.assign(calls, {
-      [`contains of pending ones, order '${layout}'`]: [() => delayed[layout].contains('absent'), false],
-      [`containsAll of pending ones, order '${layout}'`]: [() => delayed[layout].containsAll(['absent']), false],
-      [`remove of pending ones, order '${layout}'`]: [() => delayed[layout].remove('absent'), false],
-      [`removeAll of pending ones, order '${layout}'`]: [() => delayed[layout].removeAll(['absent']), false],
-      [`poll of pending ones, order '${layout}'`]: [async () => (await delayed[layout].poll(100)).length, 100],
+      [`contains of pending ones, layout '${layout}'`]: [() => delayed[layout].contains('absent'), false],
+      [`containsAll of pending ones, layout '${layout}'`]: [() => delayed[layout].containsAll(['absent']), false],
+      [`remove of pending ones, layout '${layout}'`]: [() => delayed[layout].remove('absent'), false],
+      [`removeAll of pending ones, layout '${layout}'`]: [() => delayed[layout].removeAll(['absent']), false],
+      [`poll of pending ones, layout '${layout}'`]: [async () => (await delayed[layout].poll(100)).length, 100],
     })
   }
   for (const [name, [action, result]] of Object.entries(calls)) {

@@ -33,7 +33,7 @@ describe('all scripts together', () => {
 
   for (const layout of ['redisson', 'compact', 'mixed'] as const) {
     for (const poison of [false, true]) {
-      it(`behave as their model with ${layout === 'mixed' ? 'both kinds of entries' : `order '${layout}'`}${poison ? ' and poison' : ''}`, async () => {
+      it(`behave as their model with ${layout === 'mixed' ? 'both kinds of entries' : `layout '${layout}'`}${poison ? ' and poison' : ''}`, async () => {
         const queues = [await rig.queue(), await rig.queue()] as const
         const [one, two] = [queues[0].keys, queues[1].keys]
         const called = new Map<string, number>()

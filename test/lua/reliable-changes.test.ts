@@ -22,7 +22,7 @@ const ON = 'r,1000,,0,epoch'
 const WITH_RECORDS = 'r,1000,,1,epoch'
 const FOR_GROUPS = 'g,3,,0,epoch'
 
-type Pair = readonly [id: string, lease: string, priority?: number]
+type Pair = readonly [id: string, claim: string, priority?: number]
 type Call = (sender: Sender, queue: ReliableFixture) => Promise<unknown>
 
 const add =

@@ -59,8 +59,8 @@ describe('hostile data of a reliable queue', () => {
         deadLettered: 0,
       })
       const { channel, deadChannel } = queue
-      const lease = handled(['x', '1 t'])
-      const args = { channel, nowMs: NOW + 5, visibilityMs: -1, unbegun: 0, handled: lease }
+      const claim = handled(['x', '1 t'])
+      const args = { channel, nowMs: NOW + 5, visibilityMs: -1, unbegun: 0, handled: claim }
       expect(await run(rig.sender, extend, queue.keys, args)).to.deep.equal([NOW + 30_005])
       const back = {
         channel,
@@ -70,7 +70,7 @@ describe('hostile data of a reliable queue', () => {
         how: 'failed',
         delayMs: 0,
         reason: '""',
-        handled: lease,
+        handled: claim,
       }
       expect(await run(rig.sender, negativeAcknowledge, queue.keys, back)).to.deep.equal([1])
       const changed = { client: 'me', nowMs: NOW, id: Buffer.from('x'), payload: Buffer.from('longer than before') }
@@ -212,24 +212,24 @@ describe('hostile data of a reliable queue', () => {
 
   describe('200 held messages whose deliveries no script has written', () => {
     const ids = Array.from({ length: 200 }, (_, n) => `m${n}`)
-    const leases = handled(...ids.map((id) => [id, '1 t', 0] as const))
+    const claims = handled(...ids.map((id) => [id, '1 t', 0] as const))
     for (const [what, call] of [
       [
         'acknowledge',
         ({ keys }) =>
-          run(rig.sender, acknowledge, keys, { nowMs: NOW, client: 'me', withResults: false, handled: leases }),
+          run(rig.sender, acknowledge, keys, { nowMs: NOW, client: 'me', withResults: false, handled: claims }),
       ],
       [
         'extend',
         ({ keys, channel }) =>
-          run(rig.sender, extend, keys, { channel, nowMs: NOW, visibilityMs: 9, unbegun: 0, handled: leases }),
+          run(rig.sender, extend, keys, { channel, nowMs: NOW, visibilityMs: 9, unbegun: 0, handled: claims }),
       ],
       [
         'give back',
         ({ keys, channel, deadChannel }) =>
           run(rig.sender, negativeAcknowledge, keys, {
             ...{ channel, deadChannel, nowMs: NOW, how: 'failed', delayMs: 0, reason: '""', client: 'me' },
-            handled: leases,
+            handled: claims,
           }),
       ],
       ['look at', ({ keys }) => run(rig.sender, get, keys, { nowMs: NOW, ids: ids.map((id) => Buffer.from(id)) })],

@@ -80,7 +80,7 @@ interface Queue {
   readonly batches: Map<string, Batch>
 }
 
-interface Lease {
+interface Claim {
   readonly side: Side
   readonly id: string
   readonly priority: number
@@ -90,7 +90,7 @@ interface Lease {
 /** Two queues, each of which gets the dead letters of the other. */
 interface World {
   readonly queues: readonly [Queue, Queue]
-  readonly leases: Lease[]
+  readonly claims: Claim[]
   published: string[]
   /** What the reply does not show. */
   readonly met: Set<string>
@@ -130,7 +130,7 @@ function emptyWorld(): World {
   })
   return {
     queues: [queue(''), queue('dead ')],
-    leases: [],
+    claims: [],
     published: [],
     met: new Set(),
     lasts: 0,
@@ -273,7 +273,7 @@ function target(fixture: ReliableFixture, side: Side) {
   return { keys: side === 0 ? fixture.keys : fixture.dead, channel, deadChannel }
 }
 
-function heldBy(queue: Queue, { id, priority, delivery }: Lease, now: number): Item | undefined {
+function heldBy(queue: Queue, { id, priority, delivery }: Claim, now: number): Item | undefined {
   const item = queue.items.get(id)
   return item?.isTaken && item.priority === priority && item.at > now && item.delivery === delivery ? item : undefined
 }
@@ -510,7 +510,7 @@ const poll = fc
                 visibleAt: item.at,
                 record: readable(record(item.payload, item)),
               })
-              world.leases.push({ side, id, priority, delivery })
+              world.claims.push({ side, id, priority, delivery })
               const ends = now + visibility
               Object.assign(item, { isTaken: true, isUnbegun: beforehand && ends < 2 ** 50, at: ends, delivery })
             }
@@ -535,15 +535,15 @@ const poll = fc
 /** Some of what is in flight, of the last deliveries, also such as are long over; and sometimes one that never was. */
 const chosen = fc.array(fc.nat({ max: 11 }), { maxLength: 4 })
 
-function choose(world: World, side: Side, numbers: readonly number[]): Lease[] {
-  const recent = world.leases.filter((lease) => lease.side === side).slice(-50)
-  const held = recent.filter((lease) => heldBy(world.queues[side], lease, world.now) !== undefined)
+function choose(world: World, side: Side, numbers: readonly number[]): Claim[] {
+  const recent = world.claims.filter((claim) => claim.side === side).slice(-50)
+  const held = recent.filter((claim) => heldBy(world.queues[side], claim, world.now) !== undefined)
   const never = { side, id: 'a', priority: 0, delivery: '1 never' }
   return numbers.map((n) => (n < 8 ? held[n % (held.length || 1)] : undefined) ?? recent.at(7 - n) ?? never)
 }
 
-function flatOf(leases: readonly Lease[]): Buffer[] {
-  return leases.flatMap(({ id, priority, delivery }) => [memberOf(id, priority), raw(delivery)])
+function flatOf(claims: readonly Claim[]): Buffer[] {
+  return claims.flatMap(({ id, priority, delivery }) => [memberOf(id, priority), raw(delivery)])
 }
 
 /** What the messages had that were acknowledged now; the oldest go first, of one time in the order of their ids. */
@@ -573,7 +573,7 @@ const acknowledge = fc
   .map(({ side, chosen, results }): Draft => (world) => {
     const { now } = world
     const [queue] = sides(world, side)
-    const leases = choose(world, side, chosen)
+    const claims = choose(world, side, chosen)
     const resultOf = (at: number): string | null => results?.[at % 9] ?? null
     return {
       name: 'acknowledge',
@@ -582,18 +582,18 @@ const acknowledge = fc
           nowMs: now,
           client: CLIENT,
           withResults: results !== null,
-          handled: leases.flatMap((lease, at) => {
+          handled: claims.flatMap((claim, at) => {
             const result = resultOf(at)
-            return [...flatOf([lease]), ...(results === null ? [] : [raw(result === null ? '' : `1${result}`)])]
+            return [...flatOf([claim]), ...(results === null ? [] : [raw(result === null ? '' : `1${result}`)])]
           }),
         }),
       apply: () => {
         const done: [string, number, string | null][] = []
         const left: (string | undefined)[] = []
-        const answers = leases.map((lease, at) => {
-          const batch = queue.items.get(lease.id)?.batch
-          const isHeld = heldBy(queue, lease, now) !== undefined && queue.items.delete(lease.id)
-          if (isHeld) done.push([lease.id, Number.parseInt(lease.delivery, 10), resultOf(at)])
+        const answers = claims.map((claim, at) => {
+          const batch = queue.items.get(claim.id)?.batch
+          const isHeld = heldBy(queue, claim, now) !== undefined && queue.items.delete(claim.id)
+          if (isHeld) done.push([claim.id, Number.parseInt(claim.delivery, 10), resultOf(at)])
           if (isHeld) left.push(batch)
           return isHeld
         })
@@ -610,13 +610,13 @@ const negativeAcknowledge = fc
   .map(({ side, chosen, how, delay }): Draft => (world) => {
     const { now } = world
     const [queue, other] = sides(world, side)
-    const leases = choose(world, side, chosen)
+    const claims = choose(world, side, chosen)
     return {
       name: 'negativeAcknowledge',
       send: (sender, fixture) => {
         const { keys, ...channels } = target(fixture, side)
         const reason = { how, delayMs: delay, reason: '"why"' }
-        const args = { ...channels, ...reason, nowMs: now, client: CLIENT, handled: flatOf(leases) }
+        const args = { ...channels, ...reason, nowMs: now, client: CLIENT, handled: flatOf(claims) }
         return run(sender, scripts.negativeAcknowledge, keys, args)
       },
       apply: () => {
@@ -625,14 +625,14 @@ const negativeAcknowledge = fc
         const dead = queue.config.get('deadLetters') === '0' ? null : other
         if (how !== 'rejected') announce(world, queue, visible)
         const left: (string | undefined)[] = []
-        const reply = leases.map((lease) => {
-          const item = heldBy(queue, lease, now)
+        const reply = claims.map((claim) => {
+          const item = heldBy(queue, claim, now)
           if (item === undefined) return 0
           if (how !== 'released') note(item, now, '"why"')
           const isLast = attemptsOf(item) >= (item.limit ?? setting(queue, 'deliveryLimit') ?? DEFAULT_LIMIT)
           if (how === 'rejected' || (how === 'failed' && isLast)) {
             left.push(item.batch)
-            deadLetter(queue, dead, lease.id, now)
+            deadLetter(queue, dead, claim.id, now)
             return 2
           }
           const attempts = attemptsOf(item) - (how === 'released' ? 1 : 0)
@@ -658,7 +658,7 @@ const extend = fc
   .map(({ side, chosen, visibilityMs, unbegun }): Draft => (world) => {
     const { now } = world
     const [queue] = sides(world, side)
-    const leases = choose(world, side, chosen)
+    const claims = choose(world, side, chosen)
     return {
       name: 'extend',
       send: (sender, fixture) => {
@@ -668,13 +668,13 @@ const extend = fc
           nowMs: now,
           visibilityMs,
           unbegun,
-          handled: flatOf(leases),
+          handled: flatOf(claims),
         })
       },
       apply: () => {
         const visibility = visibilityMs < 0 ? (setting(queue, 'visibilityTimeout') ?? 30_000) : visibilityMs
         const ending = Math.min(now + visibility, MAX)
-        const held = leases.map((lease) => heldBy(queue, lease, now))
+        const held = claims.map((claim) => heldBy(queue, claim, now))
         if (held.some((item) => item !== undefined && item.at > ending)) {
           announce(world, queue, ending)
           if (world.published.length > 0) world.met.add('extend announces')
@@ -1048,17 +1048,17 @@ const progress = fc
   .map(({ side, chosen, value, visibilityMs }): Draft => (world) => {
     const { now } = world
     const [queue] = sides(world, side)
-    const lease = choose(world, side, chosen)[0]!
+    const claim = choose(world, side, chosen)[0]!
     return {
       name: 'progress',
       send: (sender, fixture) => {
         const { keys, channel } = target(fixture, side)
-        const held = { member: memberOf(raw(lease.id), lease.priority), delivery: lease.delivery }
+        const held = { member: memberOf(raw(claim.id), claim.priority), delivery: claim.delivery }
         const args = { channel, nowMs: now, visibilityMs, client: CLIENT, progress: raw(value), ...held }
         return run(sender, scripts.progress, keys, args)
       },
       apply: () => {
-        const item = heldBy(queue, lease, now)
+        const item = heldBy(queue, claim, now)
         if (item === undefined) return null
         if (visibilityMs !== '') {
           const visibility =
@@ -1336,7 +1336,7 @@ function checkPlaces(queue: RawQueue): number {
   expect(ids, 'failures').to.include.members(Object.keys(queue.failures ?? {}))
   for (const id of inFlight) {
     const delivery = (queue.deliveries as Record<string, string> | undefined)?.[id]
-    if (delivery !== undefined || !id.startsWith(LAST_ID)) expect(delivery, 'a lease').to.match(/^\d+ /)
+    if (delivery !== undefined || !id.startsWith(LAST_ID)) expect(delivery, 'a claim').to.match(/^\d+ /)
   }
   const fields = Object.entries((queue.batches ?? {}) as Record<string, string>)
   const members = fields.filter(([field]) => field.startsWith('m'))

@@ -66,7 +66,7 @@ interface Call {
 /**
  * One connection on which many waiting takes of many queues share one blocking command. The keys of a command cannot change
  * while it waits, so a new key or a cancelled wait interrupts the command with CLIENT UNBLOCK. The command then
- * ends either empty or with an element, and an element always has a taker: cancelling loses nothing.
+ * ends either empty or with an element, and an element always has a waiter: cancelling loses nothing.
  */
 export class BlockingConnection {
   readonly #params: BlockingConnectionParams
@@ -232,7 +232,7 @@ export class BlockingConnection {
   }
 
   /**
-   * A group whose turn it is would wait for a second although another one has elements and takers. So its command ends at once, and where
+   * A group whose turn it is would wait for a second although another one has elements and waiters. So its command ends at once, and where
    * this group brought nothing the last time, the other one comes next.
    */
   #endAtOnceForOthers(group: number | string | undefined): void {
@@ -251,7 +251,7 @@ export class BlockingConnection {
     else this.#rich.delete(group)
   }
 
-  /** At most as many elements as have a taker, whichever key they come from; some takers are left for the next command. */
+  /** At most as many elements as have a waiter, whichever key they come from; some waiters are left for the next command. */
   #demand(keys: readonly string[]): number {
     return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key)))
   }

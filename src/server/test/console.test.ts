@@ -22,7 +22,10 @@ describe('what the page asks over all topics', function () {
   }
 
   /** Dead letters with these ids and reasons. */
-  async function bury(topic: string, letters: readonly (readonly [id: string, error: string])[]): Promise<void> {
+  async function makeDeadLetters(
+    topic: string,
+    letters: readonly (readonly [id: string, error: string])[],
+  ): Promise<void> {
     for (const [id, error] of letters) {
       await push(topic, { id })
       const { body } = await server.ask('POST', `/v1/topics/${topic}/receive`, {})
@@ -47,7 +50,7 @@ describe('what the page asks over all topics', function () {
     await push(topic, { id: 'due' })
     await push(topic, { id: 'later', delay: 60_000 })
     await push(hidden, { id: 'not yours' })
-    await bury(server.topic(), [['x', 'y']])
+    await makeDeadLetters(server.topic(), [['x', 'y']])
     const key = await keyFor(topic, 'read')
     await eventually(async () => {
       const { body } = await get('/v1/overview', key)
@@ -193,12 +196,12 @@ describe('what the page asks over all topics', function () {
 
   it('redrives and deletes all that match, and nothing of other topics, with an entry in the audit log', async () => {
     const [topic, other] = [server.topic(), server.topic()]
-    await bury(topic, [
+    await makeDeadLetters(topic, [
       ['a', 'broken'],
       ['b', 'timeout'],
       ['c', 'broken'],
     ])
-    await bury(other, [['z', 'broken']])
+    await makeDeadLetters(other, [['z', 'broken']])
     const key = await keyFor(topic, 'admin', 'read')
     const bulk = async (action: string, body: object) =>
       (await server.ask('POST', `/v1/dead-letters/${action}`, body, { key })).body as unknown as Body

@@ -24,7 +24,7 @@ describe('the dead letters of all topics', function () {
   afterEach(() => service.stop())
 
   /** Makes dead letters whose reason is given; resolves when all are there. */
-  async function bury(topic: string, ids: readonly string[], error: string): Promise<void> {
+  async function makeDeadLetters(topic: string, ids: readonly string[], error: string): Promise<void> {
     for (let at = 0; at < ids.length; at += 1_000) {
       const messages = ids.slice(at, at + 1_000).map((id) => ({ id, body: id }))
       const { body } = await service.ask('POST', `/v1/topics/${topic}/messages/batch`, { messages })
@@ -73,7 +73,7 @@ describe('the dead letters of all topics', function () {
   it('are found by topic, in pages that miss none and repeat none, also where many died in one millisecond', async () => {
     const topic = service.topic()
     const ids = Array.from({ length: 230 }, (_, at) => `m${at}`)
-    await bury(topic, ids, 'boom')
+    await makeDeadLetters(topic, ids, 'boom')
     const found = await all(`topic=${topic}&limit=50`)
     expect(found.toSorted()).to.deep.equal(ids.map((id) => `${topic}/${id}`).toSorted())
     const first = await search(`topic=${topic}&limit=1`)
@@ -84,8 +84,8 @@ describe('the dead letters of all topics', function () {
 
   it('are found by their reason and by the time of their death', async () => {
     const topic = service.topic()
-    await bury(topic, ['a', 'b'], 'connection refused')
-    await bury(topic, ['c'], 'Not Found')
+    await makeDeadLetters(topic, ['a', 'b'], 'connection refused')
+    await makeDeadLetters(topic, ['c'], 'Not Found')
     expect(await all(`topic=${topic}&reason=not%20found`)).to.deep.equal([`${topic}/c`])
     const [, , last] = (await search(`topic=${topic}`)).deadLetters
     const diedAt = last?.diedAt ?? 0
@@ -98,8 +98,8 @@ describe('the dead letters of all topics', function () {
     const topic = service.topic()
     await service.ask('PUT', `/v1/topics/${topic}`, { shards: 3 })
     const ids = Array.from({ length: 1_300 }, (_, at) => `m${at}`)
-    await bury(topic, ids, 'timeout')
-    await bury(topic, ['keep'], 'other')
+    await makeDeadLetters(topic, ids, 'timeout')
+    await makeDeadLetters(topic, ['keep'], 'other')
     const dry = await service.ask('POST', '/v1/dead-letters/redrive', { topic, reason: 'timeout', dryRun: true })
     expect(dry.body).to.deep.include({ matched: 1_000, done: 0 })
     expect(await bulk('redrive', { topic, reason: 'TIMEOUT' })).to.equal(1_300)
@@ -110,7 +110,7 @@ describe('the dead letters of all topics', function () {
 
   it('are deleted where they match; what cannot be moved back stays', async () => {
     const topic = service.topic()
-    await bury(topic, ['a', 'b', 'c'], 'boom')
+    await makeDeadLetters(topic, ['a', 'b', 'c'], 'boom')
     await service.ask('POST', `/v1/topics/${topic}/messages`, { id: 'b', body: 'again', delay: 60_000 })
     expect(await bulk('redrive', { topic })).to.equal(2)
     expect(await all(`topic=${topic}`)).to.deep.equal([`${topic}/b`])
@@ -120,8 +120,8 @@ describe('the dead letters of all topics', function () {
 
   it('of topics that are not for a key are neither shown nor touched', async () => {
     const [own, other] = [service.topic(), service.topic()]
-    await bury(own, ['mine'], 'boom')
-    await bury(other, ['theirs'], 'boom')
+    await makeDeadLetters(own, ['mine'], 'boom')
+    await makeDeadLetters(other, ['theirs'], 'boom')
     const key = service.addKey(['read', 'admin'], [own])
     await eventually(async () => {
       const shown = await service.ask('GET', '/v1/dead-letters', undefined, { key })

@@ -13,7 +13,7 @@ export interface Message {
   readonly arrived: number[]
   /** True times when its record was removed. */
   readonly removed: number[]
-  /** How often a taker got it, or a handler was called. */
+  /** How often a waiter got it, or a handler was called. */
   handled: number
   /** How many handlers have it now. */
   active: number

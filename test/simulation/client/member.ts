@@ -64,7 +64,7 @@ export class Member {
     const work = (): void => {
       if (this.#orders !== undefined) {
         this.#delayed = this.#client?.getDelayedQueue(this.#orders)
-        for (let takers = world.chance(0.5) ? 1 : 2; takers > 0; takers--) void this.#takeOn(this.#orders)
+        for (let takes = world.chance(0.5) ? 1 : 2; takes > 0; takes--) void this.#takeOn(this.#orders)
       }
       if (this.#jobs !== undefined) {
         if (world.chance(0.7)) this.#startWorker(this.#jobs)

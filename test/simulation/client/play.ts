@@ -198,7 +198,7 @@ export async function playClient(seed: number, code: ClientCode, trace?: (line: 
     }
     if (arrived.length > 1) books.violate(`${payload} was delivered ${arrived.length} times`)
     if (handled > arrived.length) books.violate(`${payload} was taken ${handled} times`)
-    if (handed > handled) books.violate(`${payload} reached a process, and no taker got it`)
+    if (handed > handled) books.violate(`${payload} reached a process, and no waiter got it`)
     if (calm && arrived.length > handled) books.violate(`${payload} was delivered and not taken`)
     if (server.store.list('orders')?.includes(payload) === true) books.violate(`${payload} was not taken`)
   }

@@ -4,7 +4,7 @@ import { dueOf } from '../../../src/index.js'
 import { LATER, both, expectConsistent, expectOnTime, pause, s, scenario, strings, type Side } from '../support/side.js'
 import { java as j } from '../support/values.js'
 
-export function amendingScenarios(side: Side): void {
+export function cancellingScenarios(side: Side): void {
   scenario(side, 'Node cancels its message: Java neither shows nor delivers it', async () => {
     const { java, delayed, name } = both(side)
     await java.hold()

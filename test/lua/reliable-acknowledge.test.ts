@@ -14,7 +14,7 @@ import {
 import { ALL_BYTES, rejection } from './support.js'
 
 /** What is not the caller's any more, whatever it wants to do with it. */
-const NOT_HELD: { what: string; before: State; pair: readonly [id: string, lease: string, priority?: number] }[] = [
+const NOT_HELD: { what: string; before: State; pair: readonly [id: string, claim: string, priority?: number] }[] = [
   { what: 'an id that is unknown', before: {}, pair: ['x', '1 t'] },
   { what: 'the empty id where there is none', before: {}, pair: ['', '1 t'] },
   { what: 'another token', before: having([{ id: 'x', until: NOW + 9, token: 'u' }]), pair: ['x', '1 t'] },
@@ -210,7 +210,7 @@ describe('reliable-extend.lua', () => {
   }[] = [
     { what: 'does nothing when nothing is given', before: having([x]), handled: [], reply: [], after: having([x]) },
     {
-      what: 'gives more time, counted from now, and leaves the lease as it is',
+      what: 'gives more time, counted from now, and leaves the claim as it is',
       before: having([...others, x]),
       handled: handled(['x', '3 t']),
       reply: [NOW + 500],
