@@ -23,7 +23,7 @@ import { surroundings } from './surroundings.js'
 import { taking } from './taking.js'
 import { tenMillion } from './ten-million.js'
 import { transferScripts } from './transfer-scripts.js'
-import { transfersList, transfersNone } from './transfers.js'
+import { transfersCompact, transfersRedisson } from './transfers.js'
 import { workers } from './workers.js'
 
 export const SCENARIOS: readonly Scenario[] = [
@@ -45,8 +45,8 @@ export const SCENARIOS: readonly Scenario[] = [
   ...connections,
   ...bullmqBench,
   offers,
-  transfersNone,
-  transfersList,
+  transfersCompact,
+  transfersRedisson,
   transferScripts,
   tenMillion,
   reliableChanges,

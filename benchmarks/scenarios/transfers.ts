@@ -146,8 +146,8 @@ async function measure(
   return figures
 }
 
-export const transfersNone: Scenario = {
-  name: 'transfers-none',
+export const transfersCompact: Scenario = {
+  name: 'transfers-compact',
   promise: 'at most once',
   maxRuns: 3,
   description: `How fast one client moves overdue messages of mixed delays with \`layout: 'compact'\`, ${PORTION.toLocaleString('en-US')} at a time, by the size of the backlog.`,
@@ -183,8 +183,8 @@ export const transfersNone: Scenario = {
   },
 }
 
-export const transfersList: Scenario = {
-  name: 'transfers-list',
+export const transfersRedisson: Scenario = {
+  name: 'transfers-redisson',
   promise: 'at most once',
   maxRuns: 3,
   description: `How fast ${OVERDUE.toLocaleString('en-US')} overdue messages move with \`layout: 'redisson'\`, 100,000 pending; in offer order, and of mixed delays.`,
