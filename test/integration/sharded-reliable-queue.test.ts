@@ -60,8 +60,8 @@ async function forget(names: readonly string[]): Promise<void> {
 }
 
 /** Until a consumer is subscribed at every shard: it waits there then. */
-async function waitsAtAll({ holderOf }: Place, { names }: Queue): Promise<void> {
-  const holders = [...new Set(names.map((name) => holderOf(reliableKeys(name).messages)))]
+async function waitsAtAll(place: Place, { names }: Queue): Promise<void> {
+  const holders = [...new Set(names.map((name) => place.holderOf(reliableKeys(name).messages)))]
   await eventually(async () => {
     for (const name of names) {
       const { channel } = reliableKeys(name)

@@ -115,7 +115,7 @@ describe('the page of a service with --read-only', function () {
 async function fillHostile(url: string): Promise<void> {
   const client = createClient({ url })
   try {
-    const queue = client.getReliableQueue<unknown>(HOSTILE)
+    const queue = client.getReliableQueue(HOSTILE)
     await queue.add(ALL, { id: 'dies' })
     await (await queue.poll())?.negativeAcknowledge({ reject: true, error: ALL.slice(0, 500) })
     await queue.add({ [MARKUP]: ALL, word: LONG_WORD }, { id: MARKUP, delay: '1h', headers: { evil: ALL } })
