@@ -38,7 +38,7 @@ export function methodsWithout(program: ts.Program, entries: readonly string[], 
 }
 
 /** What `@throws` can say without an error of the package. */
-const OTHERWISE = /^(nothing$|as `|the reason of |what `|TypeError: )/
+const OTHERWISE = /^(nothing\b|as `|the reason of |what `|TypeError: |Error of )/
 
 /** The tags `@throws` of the public methods that name an error without its code, with another one, or none at all. */
 export function wrongThrows(program: ts.Program, entries: readonly string[]) {

@@ -134,7 +134,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * anything is sent. Messages are independent of each other: some may be accepted and others not.
    *
    * @throws OfferAllError `ERR_OFFER_ALL`: names the items that were not accepted, and has the tickets of the others; with `durability` also
-   *   those that were accepted but are not as durable as asked, by a DurabilityError with the ticket
+   *   those that were accepted but are not as durable as asked, by a DurabilityError `ERR_DURABILITY` with the ticket
    *
    * @example
    * ```ts

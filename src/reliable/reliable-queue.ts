@@ -126,7 +126,7 @@ export class ReliableQueue<T = unknown> {
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws AddManyError `ERR_ADD_MANY`: names those that were not added, and has the results of the others; with `durability` also those that
-   *   were accepted but are not as durable as asked, by a DurabilityError that says what became of them
+   *   were accepted but are not as durable as asked, by a DurabilityError `ERR_DURABILITY` that says what became of them
    *
    * @example
    * ```ts
