@@ -38,7 +38,7 @@ export class Fetching {
   readonly #beforehand: boolean
   readonly #onError: (thrown: unknown) => void
   /** Replies that came too late for their round: a later one waits for them, or they are given back. They never reject. */
-  readonly #overdue = new Map<WorkerQueue, Promise<Reply>>()
+  readonly #overdue = new Map<WorkerQueue, Set<Promise<Reply>>>()
   /** When a queue that failed is polled again, while other queues have messages. */
   readonly #retryAt = new Map<WorkerQueue, number>()
 
@@ -75,7 +75,7 @@ export class Fetching {
   /** What the first of some queues has now; one that owes a reply, or has just failed, is passed over. */
   async #takeNow(queues: readonly WorkerQueue[], count: number, signal: AbortSignal): Promise<Assignment[]> {
     for (const queue of queues) {
-      if (this.#overdue.has(queue) || performance.now() < (this.#retryAt.get(queue) ?? 0)) continue
+      if (this.#owedBy(queue) !== undefined || performance.now() < (this.#retryAt.get(queue) ?? 0)) continue
       const asked = this.#ask(queue, count, {})
       const { messages, thrown } = await this.#before(atMost(PATIENCE_MS, asked), queue, asked)
       if (messages.length > 0) return assignmentsOf(queue, messages)
@@ -89,8 +89,8 @@ export class Fetching {
   async #wait(queue: WorkerQueue, count: number, { controller, over }: Ending): Promise<Assignment[]> {
     const { signal } = controller
     try {
-      const owed = this.#overdue.get(queue)
-      this.#overdue.delete(queue)
+      const owed = this.#owedBy(queue)
+      if (owed !== undefined) this.#overdue.get(queue)?.delete(owed)
       const asked = owed ?? this.#ask(queue, count, { timeout: Infinity, signal })
       // a poll that is aborted ends at once, unless it has just got something
       const end = owed === undefined ? over.then(() => atMost(PATIENCE_MS, asked)) : over
@@ -119,13 +119,17 @@ export class Fetching {
   async #before(end: Promise<unknown>, queue: WorkerQueue, asked: Promise<Reply>): Promise<Reply> {
     const reply = await Promise.race([asked, end.then(() => undefined)])
     if (reply !== undefined) return reply
-    this.#overdue.set(queue, asked)
+    const overdue = this.#overdue.get(queue) ?? new Set()
+    this.#overdue.set(queue, overdue.add(asked))
     void asked.then((late) => {
-      if (this.#overdue.get(queue) !== asked) return // it is waited for again
-      this.#overdue.delete(queue)
-      this.#giveBack(queue, late)
+      // otherwise it is waited for again
+      if (overdue.delete(asked)) this.#giveBack(queue, late)
     })
     return { messages: [] }
+  }
+
+  #owedBy(queue: WorkerQueue): Promise<Reply> | undefined {
+    return this.#overdue.get(queue)?.values().next().value
   }
 
   #giveBack(queue: WorkerQueue, { messages, thrown }: Reply): void {

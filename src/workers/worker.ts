@@ -29,6 +29,9 @@ export interface WorkerEvents {
 /** How many messages came to which end, since the worker began. */
 export type WorkerCounts = Readonly<Record<SettledOutcome, number>>
 
+/** How many polls are under way at once: the next one is at Redis when this one's messages arrive here. */
+const MOST_ROUNDS = 2
+
 /** How long a close waits until Redis knows what came of the messages, after all other time is over. */
 const LAST_ANSWERS_MS = 5_000
 
@@ -65,6 +68,12 @@ export class Worker {
   #isPaused = false
   readonly #fetching: Fetching
   #polling = new AbortController()
+  /** The polls under way, and how many messages they ask for. */
+  readonly #rounds = new Set<Promise<void>>()
+  #asked = 0
+  /** Whether the last poll brought as many as it asked for. */
+  #wasFull = false
+  #isShutDown = false
   readonly #waiting = new Set<() => void>()
   #closing: Promise<void> | undefined
   /** The time of `close` is over. */
@@ -283,27 +292,52 @@ export class Worker {
   }
 
   async #work(): Promise<void> {
-    while (this.#closing === undefined) {
+    while (this.#closing === undefined && !this.#isShutDown) {
       // first how long, then how many: between the two the limit can only allow more
       const waitMs = this.#isPaused ? 0 : (this.#limit?.waitMs ?? 0)
-      const room = this.#room()
-      if (room <= 0) {
-        this.#askingSince = undefined
-        await this.#change(waitMs === 0 ? undefined : waitMs)
+      const count = this.#countToAskFor()
+      if (count > 0) {
+        this.#startRound(count)
         continue
       }
-      try {
-        this.#polling = new AbortController()
-        this.#askingSince ??= performance.now() // a round that failed is no answer
-        const taken = await this.#fetching.take(Math.min(room, this.#portion), this.#polling.signal)
-        if (taken.length > 0) this.#askingSince = undefined
-        for (const assignment of taken) this.#accept(assignment)
-        // the next ones are asked for first, so that Redis finds them while these are handled
-        if (taken.length > 0) void nextTurn().then(() => this.#dispatcher.fill())
-      } catch (thrown) {
-        if (!this.#isEnding()) this.#report(thrown)
-        break // the client was shut down: all else is waited out
-      }
+      if (this.#rounds.size === 0) this.#askingSince = undefined
+      await this.#change(waitMs === 0 ? undefined : waitMs)
+    }
+    await Promise.all(this.#rounds)
+  }
+
+  /** While one round is under way another one begins only behind a full one, and for as many: small ones would cost more than they bring. */
+  #countToAskFor(): number {
+    const count = Math.min(this.#room(), this.#portion)
+    const isFirst = this.#rounds.size === 0
+    const mayFollow = this.#wasFull && this.#rounds.size < MOST_ROUNDS && count === this.#portion
+    return isFirst || mayFollow ? count : 0
+  }
+
+  #startRound(count: number): void {
+    if (this.#polling.signal.aborted) this.#polling = new AbortController()
+    this.#askingSince ??= performance.now() // a round that failed is no answer
+    this.#asked += count
+    const round = this.#round(count).finally(() => {
+      this.#asked -= count
+      this.#rounds.delete(round)
+      this.#changed()
+    })
+    this.#rounds.add(round)
+  }
+
+  async #round(count: number): Promise<void> {
+    try {
+      const taken = await this.#fetching.take(count, this.#polling.signal)
+      this.#wasFull = taken.length >= count
+      if (taken.length === 0) return
+      this.#askingSince = undefined
+      for (const assignment of taken) this.#accept(assignment)
+      // the next ones are asked for first, so that Redis finds them while these are handled
+      void nextTurn().then(() => this.#dispatcher.fill())
+    } catch (thrown) {
+      this.#isShutDown = true // all else is waited out
+      if (!this.#isEnding()) this.#report(thrown)
     }
   }
 
@@ -311,11 +345,12 @@ export class Worker {
   #room(): number {
     if (this.#isPaused) return 0
     // a handled message takes no room, but the messages whose outcome Redis does not know yet must not accumulate
-    return Math.min(
+    const most = Math.min(
       this.#capacity - this.#dispatcher.size,
       2 * this.#capacity - this.#inHand.size,
       this.#limit?.allowed ?? Infinity,
     )
+    return most - this.#asked
   }
 
   get #capacity(): number {
