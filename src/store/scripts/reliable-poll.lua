@@ -375,14 +375,19 @@ local function fitting(ids)
       to = fits
     end
     if bytes > 0 and bytes + first > BYTES then return records, delivered, from - 1 end
-    local page = redis.call('HMGET', messages, unpack(ids, from, to))
-    for n = 1, #page do
-      local record, at = page[n], from + n - 1
-      local size = record and #record or 0
-      if bytes > 0 and bytes + size > BYTES then return records, delivered, at - 1 end
-      bytes = bytes + size
-      records[at] = record
+    local page, total = redis.call('HMGET', messages, unpack(ids, from, to)), bytes
+    for n = 1, to - from + 1 do
+      local record = page[n]
+      if record then
+        if total > 0 and total + #record > BYTES then
+          bytes = total
+          return records, delivered, from + n - 2
+        end
+        total = total + #record
+      end
+      records[from + n - 1] = record
     end
+    bytes = total
     if to < #ids and to < from + PAGE - 1 then return records, delivered, to end
   end
   return records, delivered, #ids
@@ -433,16 +438,20 @@ local function endOf(id, attempts, expires, limit)
   return 'gone'
 end
 
+local byte = string.byte
 local function claimPlain()
   for at = 10, 1, -1 do
+    local digit = tostring(at - 1)
     while not isFull do
       local page = visibleOf(at, math.min(math.max(want - handed, least), 100))
       if #page == 0 then break end
-      local ids, size = {}, 0
+      local ids, size, found = {}, 0, 0
       for n = 1, #page, 2 do
-        size = size + #page[n]
+        local id = page[n]
+        size = size + #id
         if size > BYTES and n > 1 then break end -- each is copied some ten times from here on
-        ids[#ids + 1] = page[n]
+        found = found + 1
+        ids[found] = id
       end
       local records, delivered, fits = fitting(ids)
       isFull = fits < #ids or size > BYTES
@@ -461,15 +470,16 @@ local function claimPlain()
           strangers[#strangers + 1] = id
         else
           local expires, limit, outcome -- most records have no meta data, and most messages do not end here
-          if string.byte(record, 1) ~= 0 then expires, limit = readMeta(record) end
+          if byte(record) ~= 0 then expires, limit = readMeta(record) end
           if expires and expires <= now or attempts >= (limit or limitOfAll) then outcome = endOf(id, attempts, expires, limit) end
           if outcome == 'kept' then
             kept = kept or {}
             kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
           elseif not outcome then
-            local delivery = delivered[n] and isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
-            claimed[2 * given + 1], claimed[2 * given + 2] = ending, (at - 1) .. id
-            written[2 * given + 1], written[2 * given + 2] = id, delivery
+            local delivery = delivered[n] and isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or byAttempt[attempts + 1]
+              or newDelivery(attempts + 1)
+            local odd, even = 2 * given + 1, 2 * given + 2
+            claimed[odd], claimed[even], written[odd], written[even] = ending, digit .. id, id, delivery
             given = given + 1
             give(at - 1, attempts + 1, delivery, id, page[2 * n], record)
           end
@@ -484,7 +494,7 @@ local function claimPlain()
         end
       end
       if strangers then forget(strangers) end
-      redis.call('ZREM', due[at], unpack(ids)) -- after an error above they are still there
+      redis.call('ZREMRANGEBYRANK', due[at], 0, #ids - 1) -- they are its first ones; after an error above they are still there
       if kept then redis.call('ZADD', due[at], unpack(kept)) end
       handed = handed + given
       if given == 0 then least = 100 end
