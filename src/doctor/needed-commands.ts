@@ -46,6 +46,7 @@ export const NEEDED: readonly NeededGroup[] = [
       timeouts('ZCOUNT', '0', '1'),
       timeouts('ZCARD'),
       timeouts('ZSCORE', 'entry'),
+      timeouts('ZMSCORE', 'entry'),
       { name: 'RPUSH', args: (keys) => [keys.quarantine, 'entry'] },
       { name: 'GETRANGE', args: (keys) => [keys.leader, '0', '0'] },
       { name: 'SET', args: (keys) => [keys.leader, 'client', 'PX', '1'] },

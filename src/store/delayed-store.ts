@@ -151,7 +151,7 @@ export class DelayedStore {
       nowMs: 'atMs' in first.due ? 0 : this.#nowMs(),
       ordered: this.#ordered,
       resent: first.undeliveredUntilMs !== FIRST_ATTEMPT,
-      delays: offered.map(delayOf).join(),
+      delays: delaysOf(offered),
       entries: offered.map(({ entry }) => entry),
     })
     return offered.map((each, index) => reply.others.get(index) ?? reply.now + delayOf(each))
@@ -341,6 +341,12 @@ export class DelayedStore {
   #read(command: string, ...args: string[]): Promise<unknown> {
     return this.#sender.call(command, args, { idempotent: true })
   }
+}
+
+/** As the script takes them: a single one where all are the same. */
+function delaysOf(offered: readonly OfferedEntry[]): string {
+  const delays = offered.map(delayOf)
+  return delays.every((delay) => delay === delays[0]) ? String(delays[0]) : delays.join()
 }
 
 function delayOf({ due }: OfferedEntry): number {

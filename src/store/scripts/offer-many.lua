@@ -8,7 +8,7 @@
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[3] ordered  flag     whether the entries are also in the order list
 -- ARGV[4] resent   flag     whether this may have been carried out before: then entries that are there already are the caller's
--- ARGV[5] delays   text     for each entry how long after now it is due, whole milliseconds, with commas between
+-- ARGV[5] delays   text     for each entry how long after now it is due, whole milliseconds, with commas between; a single one is for all
 -- ARGV[6..] entries  bytes*  packed entries
 --
 -- returns {now, number of an entry, what became of it, ...} as texts; entries are counted from 0, and only those are named
@@ -16,31 +16,78 @@
 --   2^53-1; the due time of one that was there already
 local timeouts, order = KEYS[1], KEYS[2]
 local channel, ordered, resent = ARGV[1], ARGV[3] == '1', ARGV[4] == '1'
+local MAX = 9007199254740991
 
 -- include shared/milliseconds.lua
 
 local now = milliseconds(ARGV[2])
 
-local reply, added = {string.format('%.0f', now)}, {}
+local nowText, entries, delays, last = string.format('%.0f', now), ARGV, ARGV[5], #ARGV
+local isForAll = not string.find(delays, ',', 1, true)
+local reply, added
 local earliest, alike -- due time of those that were added, and how many have it
 local function report(number, what)
   reply[#reply + 1] = tostring(number)
   reply[#reply + 1] = what
 end
 
-local number = -1
-for delay in string.gmatch(ARGV[5], '%d+') do
-  number = number + 1
-  local entry, due = ARGV[6 + number], now + tonumber(delay)
-  if due > 9007199254740991 then
-    report(number, '-2')
-  elseif redis.call('ZADD', timeouts, 'NX', string.format('%.0f', due), entry) == 1 then
-    added[#added + 1] = entry
-    if not earliest or due < earliest then earliest, alike = due, 0 end
-    if due == earliest then alike = alike + 1 end
-  else
-    report(number, resent and redis.call('ZSCORE', timeouts, entry) or '-1')
+-- Calls `add` with the place, the entry, its due time and that as text; of most calls all delays are the same.
+local function forEach(add)
+  local nextDelay, before, due, text = string.gmatch(delays, '%d+'), nil, nil, nil
+  for place = 6, last do
+    local delay = isForAll and before or nextDelay()
+    if delay ~= before then
+      before, due = delay, now + tonumber(delay)
+      text = string.format('%.0f', due)
+    end
+    add(place, entries[place], due, text)
   end
+end
+
+local function note(entry, due)
+  added[#added + 1] = entry
+  if not earliest or due < earliest then earliest, alike = due, 0 end
+  if due == earliest then alike = alike + 1 end
+end
+
+-- All at once, which takes half the time: nothing is changed and false where the server cannot say at once which are there (before Redis 6.2),
+-- or one is given twice.
+local function addTogether()
+  local known = redis.pcall('ZMSCORE', timeouts, unpack(entries, 6))
+  if known.err then return false end
+  local scored, count = {}, 0
+  forEach(function(place, entry, due, text)
+    local score = known[place - 5]
+    if due > MAX then
+      report(place - 6, '-2')
+    elseif score then
+      report(place - 6, resent and score or '-1')
+    else
+      count = count + 1
+      scored[2 * count - 1], scored[2 * count] = text, entry
+      note(entry, due)
+    end
+  end)
+  if count == 0 or redis.call('ZADD', timeouts, 'NX', unpack(scored)) == count then return true end
+  redis.call('ZREM', timeouts, unpack(added))
+  return false
+end
+
+local function addEach()
+  forEach(function(place, entry, due, text)
+    if due > MAX then
+      report(place - 6, '-2')
+    elseif redis.call('ZADD', timeouts, 'NX', text, entry) == 1 then
+      note(entry, due)
+    else
+      report(place - 6, resent and redis.call('ZSCORE', timeouts, entry) or '-1')
+    end
+  end)
+end
+
+for _, add in ipairs({addTogether, addEach}) do
+  reply, added, earliest = {nowText}, {}, nil
+  if last < 6 or add() ~= false then break end
 end
 if #added == 0 then return reply end
 
