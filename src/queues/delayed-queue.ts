@@ -81,7 +81,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
 
   /**
    * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis
-   * accepted it. Resolves with the ticket to cancel or reschedule it with, when Redis has it.
+   * accepted it. Resolves with the ticket to cancel or reschedule it with, when Redis has it. The offers of one turn of the event loop are sent
+   * together at its end.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been accepted

@@ -19,6 +19,7 @@ import {
   type Due,
 } from '../store/delayed-store.js'
 import type { QueueContext, QueueIdentity } from './context.js'
+import { nextTurn } from '../timing/pause.js'
 import { warnOfTimestamp } from './warn-of-timestamp.js'
 
 /** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
@@ -37,6 +38,13 @@ const SKEW_MS = 1_000
 export interface PendingOffer {
   readonly payload: Buffer
   readonly due: Due
+}
+
+/** A call that waits for its entry to be sent with the others of this turn. */
+interface WaitingOffer {
+  readonly pending: PendingOffer
+  readonly resolve: (ticket: Ticket) => void
+  readonly reject: (error: unknown) => void
 }
 
 interface Attempt extends PendingOffer {
@@ -62,6 +70,9 @@ export class Offers {
   readonly #identity: QueueIdentity<unknown>
   readonly #store: DelayedStore
   readonly #idBytes: number
+  #waiting: WaitingOffer[] = []
+  /** Whether the server has the script that adds many, as far as is known. */
+  #isScriptKnown = false
 
   constructor(
     context: QueueContext,
@@ -79,7 +90,41 @@ export class Offers {
     this.#idBytes = layout === 'redisson' ? listed : scheduled
   }
 
-  async one(pending: PendingOffer): Promise<Ticket> {
+  /** Adds one entry, together with all others of this turn of the event loop: for many callers that is one script. */
+  one(pending: PendingOffer): Promise<Ticket> {
+    // a shutdown of this turn lets it be sent
+    return this.#context.commands.trackOperation(
+      () =>
+        new Promise<Ticket>((resolve, reject) => {
+          this.#waiting.push({ pending, resolve, reject })
+          if (this.#waiting.length === 1) void nextTurn().then(() => this.#sendWaiting())
+        }),
+    )
+  }
+
+  #sendWaiting(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    const [first] = waiting
+    if (waiting.length === 1 && first !== undefined) {
+      void this.#alone(first.pending).then(first.resolve, first.reject)
+      return
+    }
+    void this.many(waiting.map(({ pending }) => pending)).then(
+      (results) => {
+        waiting.forEach(({ resolve, reject }, at) => {
+          const result = results[at]
+          if (typeof result === 'string') resolve(result)
+          else reject(result ?? new InternalError('offer-result', 'there is none'))
+        })
+      },
+      (error: unknown) => {
+        for (const { reject } of waiting) reject(error)
+      },
+    )
+  }
+
+  async #alone(pending: PendingOffer): Promise<Ticket> {
     const attempt = this.#attempt(pending, this.#context.commands.resends)
     const startedAt = performance.now()
     for (;;) {
@@ -111,8 +156,11 @@ export class Offers {
     const results = new Array<Ticket | RedelayedError>(items.length)
     const ids = items.map(() => this.#newId())
     const chunks = chunksOf(items)
-    // alone, so that the script is known to the server before several are under way
-    await this.#chunk(items, ids, chunks.shift() ?? [], results, wait)
+    if (!this.#isScriptKnown) {
+      // alone, so that the script is known to the server before several are under way
+      await this.#chunk(items, ids, chunks.shift() ?? [], results, wait)
+      this.#isScriptKnown = true
+    }
     const worker = async (): Promise<void> => {
       for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
         await this.#chunk(items, ids, chunk, results, wait)

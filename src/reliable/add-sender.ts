@@ -16,6 +16,7 @@ import {
 import type { QueueHandle } from '../queues/queue-handle.js'
 import { warnOfTimestamp } from '../queues/warn-of-timestamp.js'
 import { shortfall } from '../redis/durable/durability.js'
+import { nextTurn } from '../timing/pause.js'
 import { addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
 import type { ReliableStore } from '../store/reliable-store.js'
@@ -33,16 +34,29 @@ const OUTCOMES = new Map<number, Added['outcome']>([
 ])
 
 const SCRIPTS_IN_FLIGHT = 4
+/** A call with so many messages needs no company. */
+const MOST_JOINED = 250
 /** How often a script that may have been carried out is sent. */
 const MAX_ATTEMPTS = 5
 
 /** The reply of the script, and what was reached where it was waited for. */
 type Answer = Partial<WaitedFor<AddReply>> & Pick<WaitedFor<AddReply>, 'reply'>
 
+/** A call whose messages wait to be sent with those of the others of this turn. */
+interface JoinedCall {
+  readonly pending: readonly PendingMessage[]
+  readonly how: How
+  readonly resolve: (results: (Added | RedelayedError)[]) => void
+  readonly reject: (error: unknown) => void
+}
+
 /** Sends messages to a queue, each at most once however often it is sent: its id distinguishes a repeated attempt from another message. */
 export class AddSender<T> implements AddRoute {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
+
+  /** The calls of this turn of the event loop, by how their messages are added. */
+  readonly #joined = new Map<string, JoinedCall[]>()
 
   constructor(handle: QueueHandle<T>, store: ReliableStore) {
     this.#handle = handle
@@ -55,8 +69,42 @@ export class AddSender<T> implements AddRoute {
 
   /** One result or error per message, in order. A shutdown lets what is waited for finish. */
   send(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
-    if (how.wait === undefined) return this.#sendAll(pending, how)
-    return this.#handle.context.durable.trackOperation(() => this.#sendAll(pending, how))
+    if (how.wait !== undefined) return this.#handle.context.durable.trackOperation(() => this.#sendAll(pending, how))
+    if (pending.length === 0 || pending.length >= MOST_JOINED) return this.#sendAll(pending, how)
+    // a shutdown of this turn lets them be sent
+    return this.#handle.context.commands.trackOperation(() => this.#join(pending, how))
+  }
+
+  /** With those of the other calls of this turn of the event loop: for many callers that is one script. */
+  #join(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+    return new Promise((resolve, reject) => {
+      const key = `${how.existing} ${how.batch}`
+      const calls = this.#joined.get(key) ?? []
+      if (this.#joined.size === 0) void nextTurn().then(() => this.#sendJoined())
+      this.#joined.set(key, calls)
+      calls.push({ pending, how, resolve, reject })
+    })
+  }
+
+  #sendJoined(): void {
+    const joined = [...this.#joined.values()]
+    this.#joined.clear()
+    for (const calls of joined) void this.#sendTogether(calls)
+  }
+
+  async #sendTogether(calls: readonly JoinedCall[]): Promise<void> {
+    const [first] = calls
+    if (first === undefined) return
+    try {
+      const results = await this.#sendAll(
+        calls.length === 1 ? first.pending : calls.flatMap(({ pending }) => pending),
+        first.how,
+      )
+      let at = 0
+      for (const { pending, resolve } of calls) resolve(results.slice(at, (at += pending.length)))
+    } catch (error) {
+      for (const { reject } of calls) reject(error)
+    }
   }
 
   /** Of each script all of them or none. */

@@ -83,13 +83,14 @@ describe('redelayed watch', function () {
   it('says where there were more changes than it reads, and goes on with the last', async () => {
     const name = uniqueName('watch')
     forgetReliable(name)
-    const queue = makeClient().getReliableQueue<number>(name)
+    const client = makeClient()
+    const queue = client.getReliableQueue<number>(name)
     await queue.setConfig({ changes: { keep: 'recent', maxLength: 100_000 } })
     const look = await makeWatcher(name)
     await look()
-    // one entry for each call: 20 pages of 500 are read
-    for (let from = 0; from < 10_500; from += 500)
-      await Promise.all(Array.from({ length: 500 }, (_, n) => queue.add(n)))
+    // one entry for each script: 20 pages of 500 are read. What one queue object adds in one turn is one script.
+    const queues = Array.from({ length: 500 }, () => client.getReliableQueue<number>(name))
+    for (let n = 0; n < 21; n++) await Promise.all(queues.map((each) => each.add(n)))
     expect(await look()).to.include({ isPartial: true, pending: 10_500 })
     await queue.add(1)
     const { isPartial, rates, growth } = await look()
