@@ -4,11 +4,11 @@ import type { JournalDatabase, SqlTransaction } from '../database/database.js'
 import { FINAL_STATES, toBytes, toText } from '../database/tables.js'
 import { JournalError } from '../errors.js'
 import { pause, within } from '../pause.js'
+import { addEach, markedOnce } from './add-each.js'
 import { checkItem, type AcceptItem } from './accept-item.js'
 import type { AttachedQueue } from './attached-queue.js'
 import type { Drain } from './drain.js'
 import { GroupCommit } from './group-commit.js'
-import { markedOnce } from './joined-adds.js'
 import { drawId } from './message-id.js'
 import { groupColumn, headerColumns, newRow, type Row, type Writers } from './rows.js'
 import { tooLarge } from './too-large.js'
@@ -437,11 +437,12 @@ function unknownYet(): ConnectionError {
 }
 
 async function addAll<T>(
-  { adds }: AttachedQueue<T>,
+  { queue }: AttachedQueue<T>,
   pending: readonly Pending<T>[],
 ): Promise<(Added['outcome'] | RedelayedError)[]> {
   try {
-    const added = await adds.add(
+    const added = await addEach(
+      queue,
       pending.map(({ item }) => item),
       'keep',
     )

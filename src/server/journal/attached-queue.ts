@@ -1,7 +1,6 @@
 import type { StoredQueueConfig } from 'redelayed'
 import type { Bytes } from '../database/tables.js'
 import { toBytes } from '../database/tables.js'
-import { JoinedAdds } from './joined-adds.js'
 import type { JournalledQueue } from './journalled-queue.js'
 import { QueueClock } from './queue-clock.js'
 
@@ -16,8 +15,6 @@ interface Defaults {
 /** A queue whose messages the journal has. */
 export class AttachedQueue<T = unknown> {
   readonly queue: JournalledQueue<T>
-  /** Adds messages to it. */
-  readonly adds: JoinedAdds<T>
   /** Its name as the tables have it. */
   readonly key: Bytes
   readonly clock: QueueClock
@@ -39,7 +36,6 @@ export class AttachedQueue<T = unknown> {
     this.isForDeadLetters = how.isForDeadLetters ?? false
     this.deadLetters = how.deadLetters
     this.queue = queue
-    this.adds = new JoinedAdds(queue)
     this.key = toBytes(queue.name)
     this.clock = new QueueClock(() => queue.now())
   }

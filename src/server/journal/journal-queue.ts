@@ -4,10 +4,10 @@ import { bizKeyDigest } from '../database/biz-key.js'
 import type { JournalDatabase } from '../database/database.js'
 import { OPEN_STATES, toBytes, toText, type RowState } from '../database/tables.js'
 import { JournalError } from '../errors.js'
+import { addEach, markedOnce } from './add-each.js'
 import type { AcceptItem } from './accept-item.js'
 import type { Accepted, Accepter } from './accepter.js'
 import type { AttachedQueue } from './attached-queue.js'
-import { markedOnce } from './joined-adds.js'
 import type { RawMessage } from './journalled-queue.js'
 import { restoreByHand, type RestoreOptions, type RestoreParts } from './restore.js'
 import type { RestoreResult } from './restore-result.js'
@@ -78,8 +78,8 @@ export class JournalQueue<T> {
     if (this.#attached.isDetached)
       throw new JournalError('ERR_JOURNAL_CLOSED', 'the queue was detached from its journal')
     if (this.#mode === 'sync' && this.#parts !== undefined) return this.#parts.accepter.accept(this.#attached, list)
-    const { adds, clock, defaults } = this.#attached
-    const added = await adds.add(list.map(markedOnce), 'keep')
+    const { queue, clock, defaults } = this.#attached
+    const added = await addEach(queue, list.map(markedOnce), 'keep')
     this.#attached.wake()
     return added.map((result, at) => {
       if (result instanceof RedelayedError) return result

@@ -8,7 +8,7 @@ import {
   type ShardedReliableQueue,
 } from 'redelayed'
 import { JournalError } from '../errors.js'
-import { JoinedAdds } from '../journal/joined-adds.js'
+import { addEach } from '../journal/add-each.js'
 import { NOTHING_RESTORED, sumOf, type RestoreResult } from '../journal/restore-result.js'
 import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
 import { BODY, jsonBytes, shownBody, type ShownBody } from './body.js'
@@ -105,7 +105,6 @@ export class Topic {
   readonly queue: TopicQueue
   readonly journal: TopicJournal | undefined
   readonly #deadLetterJournals: readonly DeadLetterJournal[]
-  readonly #adds: JoinedAdds<Uint8Array, Existing>
 
   constructor(
     name: string,
@@ -117,7 +116,6 @@ export class Topic {
     this.name = name
     this.settings = settings
     this.queue = queue
-    this.#adds = new JoinedAdds<Uint8Array, Existing>(queue)
     this.journal = journal
     this.#deadLetterJournals = deadLetterJournals
   }
@@ -181,7 +179,8 @@ export class Topic {
         })),
       )
     }
-    return this.#adds.add(
+    return addEach(
+      this.queue,
       messages.map(({ item }) => item),
       existing,
     )
