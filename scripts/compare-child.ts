@@ -65,6 +65,28 @@ const FIGURES: Readonly<Record<string, () => Promise<Record<string, number>>>> =
     await offerMany(50_000, () => HOUR_MS)
     return { 'bulk offers a second': await perSecond(200_000, () => offerMany(200_000, () => HOUR_MS)) }
   },
+  /** 64 callers, each with one message at a time. */
+  async adding() {
+    const reliable = client.getReliableQueue('compared-reliable')
+    const target = delayed()
+    const ways = {
+      'single offers a second, 64 callers': () => target.offer(PAYLOAD, HOUR_MS),
+      'single reliable adds a second, 64 callers': () => reliable.add(PAYLOAD, { delay: HOUR_MS }),
+    }
+    const rates: Record<string, number> = {}
+    for (const [what, add] of Object.entries(ways)) {
+      const run = (count: number): Promise<unknown> => {
+        let left = count
+        const caller = async (): Promise<void> => {
+          while (left-- > 0) await add()
+        }
+        return Promise.all(Array.from({ length: 64 }, caller))
+      }
+      await run(20_000)
+      rates[what] = await perSecond(100_000, () => run(100_000))
+    }
+    return rates
+  },
   async takes() {
     const count = 600_000
     let rate = NaN

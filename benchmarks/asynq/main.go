@@ -139,6 +139,10 @@ func (s *session) produce(at []int64) error {
 		}()
 	}
 	group.Wait()
+	return firstOf(errs)
+}
+
+func firstOf(errs chan error) error {
 	select {
 	case err := <-errs:
 		return err
@@ -181,12 +185,7 @@ func (s *session) enqueue(count, inFlight int, due func(int) time.Time) error {
 	}
 	close(next)
 	group.Wait()
-	select {
-	case err := <-errs:
-		return err
-	default:
-		return nil
-	}
+	return firstOf(errs)
 }
 
 func (s *session) take(count, consumers int, waits bool) (map[string]any, error) {

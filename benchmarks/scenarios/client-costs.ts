@@ -20,7 +20,7 @@ const SAMPLE_MS = 10
 /** The kernel counts a process's time in these, on every Linux of today. */
 const TICK_MS = 10
 
-/** Collects the garbage of what ran before, so that nobody pays for it. */
+/** Collects the garbage of what ran before, so that the subject does not pay for it. */
 const collectGarbage: () => void = (() => {
   setFlagsFromString('--expose-gc')
   return runInNewContext('gc') as () => void

@@ -101,7 +101,7 @@ async function oneClient(bench: Bench, queues: number): Promise<Record<string, n
   })
 }
 
-/** One overdue message in each queue that nobody announces, as if all publishes were lost: only a sweep finds it. */
+/** One overdue message in each queue, without an announcement, as if all publishes were lost: only a sweep finds it. */
 async function writeUnannounced(raw: Redis, queues: number): Promise<void> {
   const entry = encodeEntry(Buffer.alloc(UNORDERED_ID_BYTES, 1), codecs.msgpack().encode('found'))
   const pipeline = raw.pipeline()
@@ -147,7 +147,7 @@ export const connections: readonly Scenario[] = [
     promise: 'at most once',
     maxRuns: 3,
     description:
-      'One redelayed client with a consumer on each of 10,000 queues: connections, what it costs while nothing happens, and after how long the last of 10,000 messages is found that nobody announced.',
+      'One redelayed client with a consumer on each of 10,000 queues: connections, what it costs while nothing happens, and after how long the last of 10,000 messages without an announcement is found.',
     async run(bench) {
       const queues = bench.quick ? 1_000 : 10_000
       const subject = `redelayed, ${queues.toLocaleString('en-US')} queues`

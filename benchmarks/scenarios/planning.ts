@@ -36,7 +36,7 @@ function added(bench: Bench, subject: Subject): Promise<Figures> {
   })
 }
 
-/** From the due time until all are in the destination; nobody takes. The client only starts the scripts. */
+/** From the due time until all are in the destination, without a consumer. The client only starts the scripts. */
 function transferred(bench: Bench): Promise<Figures> {
   return onStage(bench, {}, async (stage) => {
     const count = countOf(bench)

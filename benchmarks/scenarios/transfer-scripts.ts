@@ -17,7 +17,7 @@ const OVERDUE = new Map([[none, 100_000]])
 const FEW = 500
 
 /**
- * Mixed delays: the overdue ones lie anywhere in the order of offers. A client that delivers is started, nobody takes, and the
+ * Mixed delays: the overdue ones lie anywhere in the order of offers. A client that delivers is started, no consumer is, and the
  * destination is watched from the moment when the first have come.
  */
 async function measure(bench: Bench, subject: Subject): Promise<Record<string, number>> {

@@ -27,7 +27,7 @@ interface Data {
 
 /**
  * bee-queue with `delayedDebounce: 1`, its best setting for delays, and with all of `sendEvents`, `getEvents` and `storeJobs` off, as its
- * README advises where nobody listens to events.
+ * README advises where the program listens to no events.
  */
 export const beeQueue: Subject = {
   name: 'bee-queue, delayedDebounce 1',

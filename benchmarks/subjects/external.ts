@@ -105,7 +105,7 @@ export class ExternalSession implements Session {
       this.#pending.set(id, { resolve, reject })
       this.#child.stdin?.write(`${JSON.stringify({ id, do: what, ...request })}\n`)
     })
-    answered.catch(() => undefined) // a take that nobody waits for any more ends with the program
+    answered.catch(() => undefined) // a take that is not waited for any more ends with the program
     return answered
   }
 

@@ -1,3 +1,4 @@
+import { dueKeysOf } from './due-keys.js'
 import { PRIORITIES, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { asArray, asBytes, asInteger } from './replies.js'
@@ -102,21 +103,9 @@ export class ReliableGroupStore {
   queueTotals(): Promise<TotalsReply> {
     const { config, inFlight, due, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt } =
       this.#keys
-    const [
-      due0 = '',
-      due1 = '',
-      due2 = '',
-      due3 = '',
-      due4 = '',
-      due5 = '',
-      due6 = '',
-      due7 = '',
-      due8 = '',
-      due9 = '',
-    ] = due
     const keys = {
-      ...{ config, inFlight, due0, due1, due2, due3, due4, due5, due6, due7, due8, due9, due10: due[PRIORITIES] ?? '' },
-      ...{ rate, groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt },
+      ...{ config, inFlight, ...dueKeysOf(due), rate, groupOrder, groupTurns, groupWakes, groups, groupPauses },
+      ...{ batches, batchesAt },
     }
     const args = { nowMs: scriptTime(this.#settings), most: LOOKED_AT }
     return run(this.#sender, scripts.totals, keys, args, { idempotent: true })

@@ -1,3 +1,4 @@
+import { dueKeysOf } from './due-keys.js'
 import { randomBytes } from 'node:crypto'
 import { ChangesBehindError, ConnectionError, InternalError } from '../errors.js'
 import { PRIORITIES, reliableNameOfKey, type ReliableKeys } from '../keys.js'
@@ -485,21 +486,6 @@ export class ReliableStore {
 }
 
 function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
-  const {
-    due: [
-      due0 = '',
-      due1 = '',
-      due2 = '',
-      due3 = '',
-      due4 = '',
-      due5 = '',
-      due6 = '',
-      due7 = '',
-      due8 = '',
-      due9 = '',
-      due10 = '',
-    ],
-  } = keys
   const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed } = keys
   const { completedAt, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt } = keys
   const [deadDue = ''] = dead.due
@@ -518,7 +504,7 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
       completedAt,
       rate,
     },
-    ...{ due0, due1, due2, due3, due4, due5, due6, due7, due8, due9, due10 },
+    ...dueKeysOf(keys.due),
     ...{ groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt },
     ...{ deadMessages: dead.messages, deadDeliveries: dead.deliveries, deadFailures: dead.failures, deadDue },
     ...{ deadConfig: dead.config, deadChanges: dead.changes },

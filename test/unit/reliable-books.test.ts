@@ -108,7 +108,7 @@ describe('the books of the reliable fault bench', () => {
     expect(wrongsOf([...added(), ...changed('cancel', 0, 15, true), ...asked(20, false)])).to.deep.equal({})
   })
 
-  it('a tick of a schedule comes though nobody has added it, not early, and is skipped where others came before and after', () => {
+  it('a tick of a schedule comes though no producer has added it, not early, and is skipped where others came before and after', () => {
     const tick = (at: number, from = at, id = `schedule-1@${at}`): Entry[] =>
       [got(1, from), ...answered(1, 'done', from + 10)].map(
         ([kind, , ...rest]) => [kind, id, ...rest] as unknown as Entry,

@@ -133,7 +133,7 @@ function crowdedOf(histories: ReadonlyMap<string, History>, limit: number): stri
   return crowded
 }
 
-/** The ticks that nobody got, though the same schedule had earlier and later ones. */
+/** The ticks that no consumer got, though the same schedule had earlier and later ones. */
 function skippedOf(histories: ReadonlyMap<string, History>): string[] {
   const bySchedule = new Map<string, number[]>()
   for (const [id, { deliveries }] of histories) {
