@@ -57,7 +57,10 @@ for (let round = 0; round < rounds; round++) {
 }
 const text = report()
 console.log(text)
-const stem = join(root, `benchmarks/results/${new Date().toISOString().slice(0, 10)}-compare-${before}`)
+const stem = join(
+  root,
+  `benchmarks/results/${new Date().toISOString().slice(0, 10)}-compare-${[before, ...(options.only?.split(',') ?? [])].join('-')}`,
+)
 writeFileSync(`${stem}.md`, text)
 writeFileSync(
   `${stem}.json`,
