@@ -21,6 +21,8 @@ export interface Draft {
   readonly content: 'own' | 'updated' | 'kept' | 'missing'
   /** Of a row with its own content: with the smallest one that the message had before in these changes. */
   readonly before?: Row | undefined
+  /** The attempts with which the message came, where it came with some: the stream does not say the failures of these. */
+  readonly cameWith?: number | undefined
 }
 
 /** When a change was made, and its place in the order of all changes. */
@@ -81,7 +83,12 @@ export function applyChange(
     case 'updated': {
       const isInDatabase = draft.content === 'kept' || draft.content === 'updated'
       const { content, ...updated } = contentIn({ ...row, state: 'open' }, change, 'missing')
-      return { ...updated, content: content === 'own' && isInDatabase ? 'updated' : content, before: smallest(draft) }
+      return {
+        ...updated,
+        content: content === 'own' && isInDatabase ? 'updated' : content,
+        before: smallest(draft),
+        cameWith: draft.cameWith,
+      }
     }
     default:
       return draft
@@ -113,7 +120,10 @@ function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, ti
   const isSame =
     draft !== undefined &&
     (wasAccepted || (base.state === 'open' && base.due_at === row.due_at && base.priority === row.priority))
-  const begun = contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing')
+  const begun = {
+    ...contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing'),
+    cameWith: change.attempt,
+  }
   // what was accepted is in the database with its content, and stays there where that of a later change is too large
   return wasAccepted && begun.content === 'own' && draft?.content !== 'own' ? { ...begun, content: 'updated' } : begun
 }

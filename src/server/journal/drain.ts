@@ -359,6 +359,7 @@ export class Drain {
     const earlier = withEarlierPayloads(drafts, large, mostBytes)
     whole.push(...earlier.values())
     const updated = new Set(rowsWith('updated'))
+    const cameWith = new Map(drafts.map(([id, draft]) => [id, draft.cameWith ?? 0]))
     const states = [...rowsWith('kept'), ...large.filter((row) => updated.has(row))]
     const missing = drafts.filter(([, { content }]) => content === 'missing')
     for (let from = 0; from < missing.length; from += ASKED) {
@@ -373,10 +374,10 @@ export class Drain {
       })
       const sized = bySize(found, mostBytes)
       large.push(...sized.large)
-      await addFailures(attached, sized.fitting)
+      await addFailures(attached, sized.fitting, cameWith)
       await this.#writers.whole.write(sql, sized.fitting)
     }
-    await addFailures(attached, whole)
+    await addFailures(attached, whole, cameWith)
     await this.#writers.whole.write(sql, whole)
     await this.#states.write(sql, attached.key, states, known)
     const old = large.filter((row) => known.has(toText(row.id)) && !updated.has(row) && !earlier.has(row))
@@ -478,18 +479,26 @@ function clearDrafts(drafts: Map<string, Draft>, time: ChangeTime): void {
   }
 }
 
-/** The stream does not say the failures with which a message comes: a dead letter has those of its queue, what was put back those of before. */
-async function addFailures({ queue, isForDeadLetters }: AttachedQueue, rows: Row[]): Promise<void> {
-  const places = [...rows.keys()].filter((at) => {
-    const { failures = null, attempts = 0 } = rows[at] ?? {}
-    return failures === null && (isForDeadLetters || attempts > 0)
-  })
+/**
+ * The stream does not say the failures with which a message comes: a dead letter has those of its queue, what was put back those of before. Of what Redis has
+ * now only these are taken, as the stream says those of later attempts.
+ */
+async function addFailures(
+  { queue, isForDeadLetters }: AttachedQueue,
+  rows: Row[],
+  cameWith: ReadonlyMap<string, number>,
+): Promise<void> {
+  const lastOf = (row: Row | undefined): number =>
+    isForDeadLetters ? Infinity : (cameWith.get(toText(row?.id ?? EMPTY)) ?? 0)
+  const places = [...rows.keys()].filter((at) => rows[at]?.failures === null && lastOf(rows[at]) > 0)
   if (places.length === 0) return
   const messages = await queue.getAllRaw(places.map((at) => toText(rows[at]?.id ?? EMPTY)))
   places.forEach((at, n) => {
     const message = messages[n]
     const row = rows[at]
-    if (row && message) rows[at] = { ...row, failures: contentOf(message).failures }
+    if (!row || !message) return
+    const failures = message.failures.filter(({ attempt }) => attempt <= lastOf(row))
+    rows[at] = { ...row, failures: contentOf({ ...message, failures }).failures }
   })
 }
 

@@ -204,12 +204,19 @@ function differencesOf(sql: RawMessage, redis: StoredRawMessage): Named[] {
  */
 function areSame(sql: readonly FailedAttempt[], redis: readonly FailedAttempt[]): boolean {
   const count = Math.min(sql.length, redis.length)
-  if (sql.length > count && count === 0) return false
+  if (sql.length > count && (count === 0 || bytesOf(redis) < FEW_BYTES)) return false
   if (redis.length > count && count < MOST_FAILURES) return false
   const last = redis.slice(redis.length - count)
   return sql
     .slice(sql.length - count)
     .every(({ attempt, reason }, at) => attempt === last[at]?.attempt && reason === last[at].reason)
+}
+
+/** Redis drops the oldest failures of a message only where they have more bytes together. */
+const FEW_BYTES = 2_000
+
+function bytesOf(failures: readonly FailedAttempt[]): number {
+  return failures.reduce((sum, { reason }) => sum + Buffer.byteLength(reason), 0)
 }
 
 function ofAll(failures: readonly FailedAttempt[]): string {

@@ -135,6 +135,25 @@ for (const database of DATABASES) {
       }
     })
 
+    it('takes only those failures from Redis with which a message came, and the later ones from the changes', async () => {
+      const { queue, mails } = await attached()
+      const reasons = async (id: string): Promise<string[] | undefined> =>
+        (await mails.get(id))?.failures.map(({ reason }) => reason)
+      await queue.addMany([{ id: 'a', payload: 'x' }])
+      queue.poll('a')
+      // it fails after its changes were read and before they are written
+      const read = queue.readChanges.bind(queue)
+      queue.readChanges = async (...args) => {
+        const reading = await read(...args)
+        queue.readChanges = read
+        queue.fail('a', 'later', 500)
+        return reading
+      }
+      await mails.drain()
+      await mails.drain()
+      expect(await reasons('a')).to.deep.equal(['later'])
+    })
+
     it('has a message before Redis does', async () => {
       let inSql: string | undefined
       let inRedis: boolean | undefined
