@@ -337,6 +337,7 @@ export class Worker {
       void nextTurn().then(() => this.#dispatcher.fill())
     } catch (thrown) {
       this.#isShutDown = true // all else is waited out
+      this.#polling.abort()
       if (!this.#isEnding()) this.#report(thrown)
     }
   }

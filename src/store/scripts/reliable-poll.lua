@@ -494,7 +494,7 @@ local function claimPlain()
         end
       end
       if strangers then forget(strangers) end
-      redis.call('ZREMRANGEBYRANK', due[at], 0, #ids - 1) -- they are its first ones; after an error above they are still there
+      if #ids > 0 then redis.call('ZREMRANGEBYRANK', due[at], 0, #ids - 1) end -- they are its first ones; after an error above they are still there
       if kept then redis.call('ZADD', due[at], unpack(kept)) end
       handed = handed + given
       if given == 0 then least = 100 end
