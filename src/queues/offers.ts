@@ -6,9 +6,10 @@ import {
   encodeEntry,
 } from '../codecs/entry.js'
 import { encodeTicket, type Ticket } from '../codecs/ticket.js'
+import { mayConcernOne } from '../redis/replies/server-errors.js'
 import { shortfall, type Wait } from '../redis/durable/durability.js'
 import type { WaitedFor } from '../store/durable-scripts.js'
-import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, toError } from '../errors.js'
+import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, copyOf, toError } from '../errors.js'
 import { asBytesArray } from '../store/replies.js'
 import {
   COLLISION,
@@ -19,6 +20,7 @@ import {
   type Due,
 } from '../store/delayed-store.js'
 import type { QueueContext, QueueIdentity } from './context.js'
+import { runsOf } from './runs.js'
 import { nextTurn } from '../timing/pause.js'
 import { warnOfTimestamp } from './warn-of-timestamp.js'
 
@@ -102,26 +104,28 @@ export class Offers {
     )
   }
 
+  /** In the order of the calls, and all at once, so that no offer of the next turn overtakes one. */
   #sendWaiting(): void {
     const waiting = this.#waiting
     this.#waiting = []
-    const [first] = waiting
-    if (waiting.length === 1 && first !== undefined) {
-      void this.#alone(first.pending).then(first.resolve, first.reject)
-      return
+    for (const run of runsOf(waiting, ({ pending }) => 'atMs' in pending.due)) void this.#sendRun(run)
+  }
+
+  async #sendRun(run: readonly WaitingOffer[]): Promise<void> {
+    const [first] = run
+    if (first === undefined) return
+    if (run.length === 1) return this.#alone(first.pending).then(first.resolve, first.reject)
+    try {
+      const pending = run.map((each) => each.pending)
+      const results = await this.#inChunks(pending, undefined, Infinity)
+      run.forEach(({ resolve, reject }, at) => {
+        const result = results[at]
+        if (typeof result === 'string') resolve(result)
+        else reject(result ?? new InternalError('offer-result', 'there is none'))
+      })
+    } catch (error) {
+      for (const { reject } of run) reject(error)
     }
-    void this.many(waiting.map(({ pending }) => pending)).then(
-      (results) => {
-        waiting.forEach(({ resolve, reject }, at) => {
-          const result = results[at]
-          if (typeof result === 'string') resolve(result)
-          else reject(result ?? new InternalError('offer-result', 'there is none'))
-        })
-      },
-      (error: unknown) => {
-        for (const { reject } of waiting) reject(error)
-      },
-    )
   }
 
   async #alone(pending: PendingOffer): Promise<Ticket> {
@@ -153,20 +157,31 @@ export class Offers {
    * id all are in the order given, so those of one due time come out in it.
    */
   async many(items: readonly PendingOffer[], wait?: Wait): Promise<(Ticket | RedelayedError)[]> {
+    this.#sendWaiting() // what was offered before goes first
+    return this.#inChunks(items, wait, CHUNKS_IN_FLIGHT)
+  }
+
+  async #inChunks(
+    items: readonly PendingOffer[],
+    wait: Wait | undefined,
+    inFlight: number,
+  ): Promise<(Ticket | RedelayedError)[]> {
     const results = new Array<Ticket | RedelayedError>(items.length)
     const ids = items.map(() => this.#newId())
     const chunks = chunksOf(items)
-    if (!this.#isScriptKnown) {
+    const isBulk = chunks.length > inFlight
+    if (isBulk && !this.#isScriptKnown) {
       // alone, so that the script is known to the server before several are under way
-      await this.#chunk(items, ids, chunks.shift() ?? [], results, wait)
-      this.#isScriptKnown = true
+      const first = chunks.shift() ?? []
+      await this.#chunk(items, ids, first, results, wait)
+      this.#isScriptKnown = first.some((index) => typeof results[index] === 'string')
     }
     const worker = async (): Promise<void> => {
       for (let chunk = chunks.shift(); chunk !== undefined; chunk = chunks.shift()) {
         await this.#chunk(items, ids, chunk, results, wait)
       }
     }
-    await Promise.all(Array.from({ length: CHUNKS_IN_FLIGHT }, worker))
+    await Promise.all(Array.from({ length: Math.min(inFlight, chunks.length) }, worker))
     return results
   }
 
@@ -213,13 +228,14 @@ export class Offers {
     return isFirst ? this.#sendTogether(attempts) : this.#store.offerEach(attempts)
   }
 
-  /** In one script: none of them, or all. */
+  /** In one script: none of them, or all. What one of them may be to blame for must not fail the others. */
   async #sendTogether(attempts: readonly Attempt[]): Promise<(number | Error)[]> {
     try {
       return await this.#store.offerTogether(attempts)
     } catch (thrown) {
       const error = toError(thrown)
-      return attempts.map(() => error)
+      if (attempts.length > 1 && mayConcernOne(error)) return this.#store.offerEach(attempts)
+      return attempts.map(() => (error instanceof RedelayedError ? copyOf(error) : error))
     }
   }
 

@@ -9,15 +9,18 @@ import {
   QueueFullError,
   RedelayedError,
   WrongTypeError,
+  copyOf,
   inWords,
   toError,
   toRedelayed,
 } from '../errors.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
+import { runsOf } from '../queues/runs.js'
 import { warnOfTimestamp } from '../queues/warn-of-timestamp.js'
 import { shortfall } from '../redis/durable/durability.js'
+import { mayConcernOne } from '../redis/replies/server-errors.js'
 import { nextTurn } from '../timing/pause.js'
-import { addPages } from '../store/new-message.js'
+import { ADD_ITEMS, addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
 import type { ReliableStore } from '../store/reliable-store.js'
 import type { WaitedFor } from '../store/durable-scripts.js'
@@ -34,8 +37,6 @@ const OUTCOMES = new Map<number, Added['outcome']>([
 ])
 
 const SCRIPTS_IN_FLIGHT = 4
-/** A call with so many messages needs no company. */
-const MOST_JOINED = 250
 /** How often a script that may have been carried out is sent. */
 const MAX_ATTEMPTS = 5
 
@@ -55,8 +56,8 @@ export class AddSender<T> implements AddRoute {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
 
-  /** The calls of this turn of the event loop, by how their messages are added. */
-  readonly #joined = new Map<string, JoinedCall[]>()
+  /** The calls of this turn of the event loop. */
+  #joined: JoinedCall[] = []
 
   constructor(handle: QueueHandle<T>, store: ReliableStore) {
     this.#handle = handle
@@ -69,45 +70,44 @@ export class AddSender<T> implements AddRoute {
 
   /** One result or error per message, in order. A shutdown lets what is waited for finish. */
   send(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
-    if (how.wait !== undefined) return this.#handle.context.durable.trackOperation(() => this.#sendAll(pending, how))
-    if (pending.length === 0 || pending.length >= MOST_JOINED) return this.#sendAll(pending, how)
+    const { durable, commands } = this.#handle.context
     // a shutdown of this turn lets them be sent
-    return this.#handle.context.commands.trackOperation(() => this.#join(pending, how))
+    if (how.wait === undefined && pending.length > 0 && pending.length < ADD_ITEMS)
+      return commands.trackOperation(() => this.#join(pending, how))
+    this.#sendJoined() // what was added before goes first
+    if (how.wait === undefined) return this.#sendAll(pending, how)
+    return durable.trackOperation(() => this.#sendAll(pending, how))
   }
 
   /** With those of the other calls of this turn of the event loop: for many callers that is one script. */
   #join(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     return new Promise((resolve, reject) => {
-      const key = `${how.existing} ${how.batch}`
-      const calls = this.#joined.get(key) ?? []
-      if (this.#joined.size === 0) void nextTurn().then(() => this.#sendJoined())
-      this.#joined.set(key, calls)
-      calls.push({ pending, how, resolve, reject })
+      this.#joined.push({ pending, how, resolve, reject })
+      if (this.#joined.length === 1) void nextTurn().then(() => this.#sendJoined())
     })
   }
 
+  /** In the order of the calls, and all at once, so that no call of the next turn overtakes one. */
   #sendJoined(): void {
-    const joined = [...this.#joined.values()]
-    this.#joined.clear()
-    for (const calls of joined) void this.#sendTogether(calls)
+    const joined = this.#joined
+    this.#joined = []
+    for (const alike of runsOf(joined, ({ how }) => `${how.existing} ${how.batch}`))
+      for (const calls of scriptsOf(alike)) void this.#sendTogether(calls)
   }
 
   async #sendTogether(calls: readonly JoinedCall[]): Promise<void> {
     const [first] = calls
     if (first === undefined) return
     try {
-      const results = await this.#sendAll(
-        calls.length === 1 ? first.pending : calls.flatMap(({ pending }) => pending),
-        first.how,
-      )
+      const pending = calls.length === 1 ? first.pending : calls.flatMap((call) => call.pending)
+      const results = await this.#sendAll(pending, first.how)
       let at = 0
-      for (const { pending, resolve } of calls) resolve(results.slice(at, (at += pending.length)))
+      for (const call of calls) call.resolve(results.slice(at, (at += call.pending.length)))
     } catch (error) {
       for (const { reject } of calls) reject(error)
     }
   }
 
-  /** Of each script all of them or none. */
   async #sendAll(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     for (const { visible } of pending) {
       // an `@` is before a date
@@ -130,24 +130,29 @@ export class AddSender<T> implements AddRoute {
     return all
   }
 
-  async #sendPage(page: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+  /** In one script. What one of the messages may be to blame for must not fail the others: each is sent once more, alone. */
+  async #sendPage(page: readonly PendingMessage[], how: How, again = false): Promise<(Added | RedelayedError)[]> {
     try {
-      const answer = await this.#attempt(page, how)
+      const answer = await this.#attempt(page, how, again)
       return page.map((message, at) => resultIn(answer, at, message, how))
     } catch (thrown) {
       const error = toRedelayed(thrown)
-      return page.map(() => error)
+      // the script may have added some of them before it failed
+      if (page.length > 1 && how.existing !== 'postpone' && mayConcernOne(error))
+        return (await Promise.all(page.map((message) => this.#sendPage([message], how, true)))).flat()
+      return page.map(() => copyOf(error))
     }
   }
 
-  async #attempt(page: readonly PendingMessage[], { existing, wait, batch }: How): Promise<Answer> {
+  /** `again`: the messages may be there from an earlier script. */
+  async #attempt(page: readonly PendingMessage[], { existing, wait, batch }: How, again: boolean): Promise<Answer> {
     const { commands, durable } = this.#handle.context
     let unknown: ConnectionError | undefined
     const startedAt = performance.now()
     const waitMs = wait?.timeoutMs ?? 0
     for (let attempt = 1; ; attempt++) {
       try {
-        const how = { resent: unknown !== undefined, existing, batch }
+        const how = { resent: again || unknown !== undefined, existing, batch }
         if (wait === undefined) return { reply: await this.#store.add(page, how) }
         return await this.#store.addDurably(durable.sender(this.#store.keys.messages, wait), page, how)
       } catch (error) {
@@ -185,6 +190,21 @@ export class AddSender<T> implements AddRoute {
     hub.messages('added', name, idsOf(isNew))
     hub.messages('full', name, idsOf(isRefused))
   }
+}
+
+/** Calls that one script takes, each of them whole. */
+function scriptsOf(calls: readonly JoinedCall[]): JoinedCall[][] {
+  const scripts: JoinedCall[][] = []
+  let count = Infinity
+  for (const call of calls) {
+    count += call.pending.length
+    if (count > ADD_ITEMS) {
+      scripts.push([])
+      count = call.pending.length
+    }
+    scripts.at(-1)?.push(call)
+  }
+  return scripts
 }
 
 /** What became of the message at that place; an error also when it is not as safe as asked. */

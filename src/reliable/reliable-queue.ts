@@ -100,7 +100,7 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Adds a message. Resolves when Redis has it, or, with `durability`, when those have it that it names. Where connections break, a
+   * Adds a message. The calls of one turn of the event loop are sent together at its end. Resolves when Redis has it, or, with `durability`, when those have it that it names. Where connections break, a
    * message that is visible at once can be handled before the repetition of its `add` comes, which adds it once more; `deduplicate` by
    * an id of your own prevents that.
    *

@@ -16,7 +16,7 @@ export interface NewMessage {
 }
 
 /** Bounds of what one script adds; with so many it takes about two milliseconds. */
-const ADD_ITEMS = 250
+export const ADD_ITEMS = 250
 const ADD_BYTES = 1024 * 1024
 
 /** The messages in parts that one script adds. */

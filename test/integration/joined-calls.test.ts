@@ -1,7 +1,9 @@
 import { expect } from 'chai'
-import { codecs, QueueFullError, type ReliableQueue } from '../../src/index.js'
+import { codecs, ConnectionError, QueueFullError, RedelayedError, type ReliableQueue } from '../../src/index.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
-import { cleanUp, makeClient, numbers, onCleanup, rawTo, rejection } from './fixtures.js'
+import { nextTurn } from '../../src/timing/pause.js'
+import { startProxy } from '../support/tcp-proxy.js'
+import { cleanUp, makeClient, numbers, onCleanup, rawTo, redisNow, rejection } from './fixtures.js'
 
 const LATER = 600_000
 const string = { codec: codecs.string() }
@@ -35,7 +37,9 @@ describe('Calls of one turn of the event loop', () => {
       const client = makeClient({ host: '127.0.0.1', port: server.port })
       const queue = client.getQueue<string>(`joined ${layout}`, string)
       const delayed = client.getDelayedQueue(queue, { layout, deliver: false })
-      await Promise.all(numbers(2).map((value) => delayed.offer(value, LATER))) // the server gets the script
+      // the server gets both scripts
+      await Promise.all(numbers(2).map((value) => delayed.offer(value, LATER)))
+      await delayed.offer('alone', LATER)
       let tickets: string[] = []
       const scripts = await scriptsOf(async () => {
         const offers = numbers(40).map((value) => delayed.offer(`o${value}`, LATER + Number(value)))
@@ -45,7 +49,7 @@ describe('Calls of one turn of the event loop', () => {
       expect(new Set(tickets).size).to.equal(40)
       expect(await delayed.cancel(tickets[17]!)).to.equal(true)
       expect(await delayed.contains('o17')).to.equal(false)
-      expect(await delayed.size()).to.equal(41)
+      expect(await delayed.size()).to.equal(42)
       expect(
         await scriptsOf(() => Promise.all([delayed.offer('a', LATER), delayed.offerAt('b', new Date(2 ** 45))])),
       ).to.equal(2)
@@ -72,17 +76,80 @@ describe('Calls of one turn of the event loop', () => {
     await delayed.clear()
   })
 
+  for (const layout of ['redisson', 'compact'] as const) {
+    it(`keep their order, also of dates and delays and of many at once, layout '${layout}'`, async () => {
+      const client = makeClient({ host: '127.0.0.1', port: server.port })
+      const queue = client.getQueue<string>(`joined order ${layout}`, string)
+      const delayed = client.getDelayedQueue(queue, { layout, deliver: false })
+      const date = new Date((await redisNow(rawTo(server.port))) + LATER)
+      const offers = [
+        delayed.offer('a', LATER),
+        delayed.offerAt('b', date),
+        delayed.offer('c', LATER),
+        delayed.offerAll([{ value: 'd', delay: LATER }]),
+        ...numbers(1_200).map((value) => delayed.offer(value, LATER)),
+      ]
+      await nextTurn() // they are sent, and no reply can have come
+      offers.push(delayed.offer('last', LATER))
+      await Promise.all(offers)
+      const values = await delayed.readAll()
+      if (layout === 'redisson') expect(values).to.deep.equal(['a', 'b', 'c', 'd', ...numbers(1_200), 'last'])
+      else expect(values.filter((value) => value !== 'b').at(-1)).to.equal('last')
+      await delayed.clear()
+    })
+  }
+
+  it('that the user has no right to make fail without the others', async () => {
+    const admin = rawTo(server.port)
+    await admin.acl('SETUSER', 'mute', 'on', '>secret', '~*', '+@all', 'resetchannels')
+    onCleanup(() => admin.acl('DELUSER', 'mute'))
+    const owner = makeClient({ host: '127.0.0.1', port: server.port })
+    const name = 'joined rights'
+    const head = owner.getDelayedQueue(owner.getQueue<string>(name, string), { deliver: false })
+    await head.offer('head', LATER)
+    const client = makeClient({ host: '127.0.0.1', port: server.port, username: 'mute', password: 'secret' })
+    const delayed = client.getDelayedQueue(client.getQueue<string>(name, string), { deliver: false })
+    const ended = await Promise.allSettled([
+      delayed.offer('behind', 2 * LATER),
+      delayed.offer('before', 1_000),
+      delayed.offer('also before', 2_000),
+    ])
+    expect(ended.map(({ status }) => status)).to.deep.equal(['fulfilled', 'rejected', 'rejected'])
+    const [, first, second] = ended as PromiseRejectedResult[]
+    expect(first!.reason).to.be.instanceOf(RedelayedError).and.not.equal(second!.reason)
+    expect(await head.readAll()).to.deep.equal(['head', 'behind'])
+    await head.clear()
+  })
+
+  it('each get an error of their own when the connection breaks', async () => {
+    const proxy = await startProxy({ targetPort: server.port })
+    onCleanup(() => proxy.stop())
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port, commandTimeout: 500, connectTimeout: 500 })
+    const delayed = client.getDelayedQueue(client.getQueue<string>('joined break', string), { deliver: false })
+    const reliable = client.getReliableQueue<string>('joined break', string)
+    await Promise.all([delayed.size(), reliable.size()])
+    await proxy.stop()
+    for (const add of [() => delayed.offer('a', 100), () => reliable.add('a')]) {
+      const [first, second] = await Promise.all([rejection(add()), rejection(add())])
+      expect(first).to.be.instanceOf(ConnectionError).and.not.equal(second)
+      expect(second).to.be.instanceOf(ConnectionError)
+    }
+  })
+
   it('are carried out when a shutdown follows in the same turn', async () => {
     const client = makeClient({ host: '127.0.0.1', port: server.port })
     const delayed = client.getDelayedQueue(client.getQueue<string>('joined shutdown', string), { deliver: false })
     const reliable = client.getReliableQueue<string>('joined shutdown', string)
     await Promise.all([delayed.size(), reliable.size()])
-    const calls = Promise.all([delayed.offer('a', LATER), reliable.add('b')])
+    const calls = Promise.all([
+      ...['a', 'b'].map((value) => delayed.offer(value, LATER)),
+      ...['a', 'b'].map((payload) => reliable.add(payload)),
+    ])
     await client.shutdown()
     await calls
     const raw = rawTo(server.port)
-    expect(await raw.zcard('redisson_delay_queue_timeout:{joined shutdown}')).to.equal(1)
-    expect(await raw.hlen('redelayed:reliable:messages:{joined shutdown}')).to.equal(1)
+    expect(await raw.zcard('redisson_delay_queue_timeout:{joined shutdown}')).to.equal(2)
+    expect(await raw.hlen('redelayed:reliable:messages:{joined shutdown}')).to.equal(2)
   })
 
   describe('of a reliable queue', () => {
@@ -123,7 +190,40 @@ describe('Calls of one turn of the event loop', () => {
         ])
         expect(answers.map(({ outcome }) => outcome)).to.deep.equal(['added', 'replaced', 'added'])
       })
-      expect(scripts).to.equal(2)
+      expect(scripts).to.equal(3)
+    })
+
+    it('keep their order, whatever they say of a message that is there, and into the next turn', async () => {
+      await queue.clear()
+      const adds = [
+        queue.add('first', { group: 'g' }),
+        queue.add('second', { group: 'g', existing: 'replace' }),
+        ...numbers(600).map((payload) => queue.add(payload, { group: 'g' })),
+      ]
+      await nextTurn() // they are sent, and no reply can have come
+      adds.push(queue.add('last', { group: 'g' }))
+      await Promise.all(adds)
+      const polled: string[] = []
+      while (polled.length < 603) {
+        const messages = await queue.pollMany({ count: 250 })
+        polled.push(...messages.map(({ payload }) => payload))
+        await queue.acknowledge(...messages)
+      }
+      expect(polled.filter((_, at) => at < 2)).to.deep.equal(['first', 'second'])
+      expect(polled.at(-1)).to.equal('last')
+    })
+
+    it('fail without the others where one of them needs a key that is of another type', async function () {
+      const key = `redelayed:reliable:once:{${queue.name}}`
+      await rawTo(server.port).set(key, 'no set')
+      onCleanup(() => rawTo(server.port).del(key))
+      const [plain, marked, other] = await Promise.allSettled([
+        queue.add('plain', { id: 'plain' }),
+        queue.add('marked', { id: 'marked', deduplicate: { by: 'id', forMs: LATER } }),
+        queue.add('other', { id: 'other' }),
+      ])
+      expect([plain, marked, other].map(({ status }) => status)).to.deep.equal(['fulfilled', 'rejected', 'fulfilled'])
+      expect((await queue.pollMany({ count: 9 })).map(({ payload }) => payload)).to.include.members(['plain', 'other'])
     })
 
     it('fail each for itself when the queue is full', async () => {

@@ -82,6 +82,12 @@ export function isTransient(error: RedelayedError): boolean {
   return error instanceof CommandError && TRANSIENT.has(error.redisCode)
 }
 
+/** Whether one of several messages in a script may be to blame: it alone uses a key of another type, or needs a right that the user lacks. */
+export function mayConcernOne(error: Error): boolean {
+  if (error instanceof WrongTypeError || error instanceof AuthError) return true
+  return error instanceof CommandError && error.redisCode === 'ERR'
+}
+
 /**
  * Whether a server refused for the moment and may be free again in the next: a growing back-off would miss
  * its free moments.
