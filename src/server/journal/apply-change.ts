@@ -45,17 +45,24 @@ const FINAL = new Map<string, Row['state']>([
   ['moved', 'moved'],
 ])
 
+/** What the journal knows of the queue of a change. */
+export interface ChangedQueue {
+  readonly key: Bytes
+  /** Its messages begin with the failures of another queue, and count their own attempts from one again. */
+  readonly isForDeadLetters: boolean
+}
+
 /**
  * What a change makes of a message's row; `undefined` where there is none and the change makes none. An older change leaves the row as it is.
  */
 export function applyChange(
-  queue: Bytes,
+  queue: ChangedQueue,
   draft: Draft | undefined,
   change: JournalChange,
   time: ChangeTime,
 ): Draft | undefined {
   if (draft !== undefined && isNewer(draft.row, time)) return draft
-  if (change.change === 'added' || change.change === 'redriven') return begun(queue, draft, change, time)
+  if (change.change === 'added' || change.change === 'redriven') return begun(queue.key, draft, change, time)
   if (draft === undefined) return undefined
   // Of the message before it, which a Redis that went back in time has again: what was accepted has yet to come there.
   if (draft.row.state === 'accepted' && isOfReusedId(draft.row, time.generation)) return draft
@@ -64,7 +71,7 @@ export function applyChange(
   const final = FINAL.get(change.change)
   // a repair removes what a snapshot brought back: it stays what it was
   if (final === 'removed' && FINAL_STATES.includes(row.state)) return { ...draft, row }
-  if (final !== undefined) return { ...draft, row: { ...row, ...failureIn(row, change, time), state: final } }
+  if (final !== undefined) return { ...draft, row: { ...row, ...failureIn(queue, row, change, time), state: final } }
   const { dueAt = row.due_at, attempt = row.attempts, priority = row.priority } = change
   switch (change.change) {
     case 'polled':
@@ -72,7 +79,7 @@ export function applyChange(
     case 'failed':
       return {
         ...draft,
-        row: { ...row, ...failureIn(row, change, time), state: 'open', due_at: dueAt, attempts: attempt, priority },
+        row: { ...row, ...failureIn(queue, row, change, time), state: 'open', due_at: dueAt, attempts: attempt, priority },
       }
     case 'rescheduled': {
       // a message that becomes visible later also expires so much later
@@ -144,11 +151,15 @@ function contentIn(row: Row, change: JournalChange, otherwise: Draft['content'])
 }
 
 function failureIn(
+  { isForDeadLetters }: ChangedQueue,
   row: Row,
   { change, error, attempt = row.attempts }: JournalChange,
   { at }: ChangeTime,
 ): Partial<Row> {
   // a failure without a reason is one in Redis, too; of what died without one, its last attempt was noted before
   if (change !== 'failed' && (change !== 'dead' || error === undefined)) return {}
-  return { failures: failureBytes([...failuresOf(row.failures), { attempt, at: new Date(at), reason: error ?? '' }]) }
+  const known = failuresOf(row.failures)
+  // an attempt that fails again, of a Redis that went back in time, takes the place of what Redis has forgotten
+  const before = isForDeadLetters ? known : known.filter((failure) => failure.attempt < attempt)
+  return { failures: failureBytes([...before, { attempt, at: new Date(at), reason: error ?? '' }]) }
 }

@@ -261,7 +261,7 @@ export class Drain {
         clearDrafts(drafts, time)
         continue
       }
-      const draft = applyChange(attached.key, drafts.get(change.id), change, time)
+      const draft = applyChange(attached, drafts.get(change.id), change, time)
       if (draft !== undefined) drafts.set(change.id, draft)
     }
   }

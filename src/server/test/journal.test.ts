@@ -310,6 +310,28 @@ for (const database of DATABASES) {
       expect(await stateOf(mails, 'other')).to.equal('open')
     })
 
+    it('has a failed attempt once that failed again in a Redis that went back in time', async () => {
+      const { journal, queue, mails } = await attached()
+      await mails.add('x', { id: 'a' })
+      await mails.drain()
+      const goBack = queue.snapshot()
+      const fail = (reason: string): void => {
+        queue.clock += 10
+        queue.poll('a')
+        queue.fail('a', reason, 60_000)
+      }
+      fail('before')
+      await mails.drain()
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      goBack()
+      queue.clock += 120_000
+      fail('again')
+      await restored
+      await mails.drain()
+      expect((await mails.get('a'))?.failures.map(({ attempt, reason }) => [attempt, reason])).to.deep.equal([[1, 'again']])
+      expect(await saidBy(mails)).to.deep.equal([])
+    })
+
     it('does not bring a handled message back when an older change comes late', async () => {
       const { journal, queue, mails } = await attached()
       await mails.add('x', { id: 'a' })
