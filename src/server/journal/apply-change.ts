@@ -79,7 +79,14 @@ export function applyChange(
     case 'failed':
       return {
         ...draft,
-        row: { ...row, ...failureIn(queue, row, change, time), state: 'open', due_at: dueAt, attempts: attempt, priority },
+        row: {
+          ...row,
+          ...failureIn(queue, row, change, time),
+          state: 'open',
+          due_at: dueAt,
+          attempts: attempt,
+          priority,
+        },
       }
     case 'rescheduled': {
       // a message that becomes visible later also expires so much later

@@ -328,7 +328,9 @@ for (const database of DATABASES) {
       fail('again')
       await restored
       await mails.drain()
-      expect((await mails.get('a'))?.failures.map(({ attempt, reason }) => [attempt, reason])).to.deep.equal([[1, 'again']])
+      expect((await mails.get('a'))?.failures.map(({ attempt, reason }) => [attempt, reason])).to.deep.equal([
+        [1, 'again'],
+      ])
       expect(await saidBy(mails)).to.deep.equal([])
     })
 
