@@ -1,6 +1,7 @@
 // Measures one figure of one built checkout, for compare-commits.ts: `compare-child.ts <folder> <figure> <redis url>` prints it as
 // JSON. It uses only what both checkouts have, an old one by its old names.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -37,6 +38,23 @@ const offerMany = async (count: number, delayOf: () => number): Promise<void> =>
     const size = Math.min(5_000, count - done)
     await delayed().offerAll(Array.from({ length: size }, () => ({ value: PAYLOAD, delay: delayOf() })))
   }
+}
+
+const takesPerSecond = async (
+  by: typeof client,
+  size: number,
+  { consumers, batch }: { consumers: number; batch: number },
+): Promise<number> => {
+  for (let done = 0; done < size; done += 5_000) await queue.addAll(Array.from({ length: 5_000 }, () => PAYLOAD))
+  const target = by.getBlockingQueue('compared')
+  let left = size
+  const consumer = async (): Promise<void> => {
+    while (left > 0) {
+      const taken = await target.takeMany(Math.min(batch, left), { timeout: 20 })
+      left -= taken.length
+    }
+  }
+  return perSecond(size, () => Promise.all(Array.from({ length: consumers }, consumer)))
 }
 
 const FIGURES: Readonly<Record<string, () => Promise<Record<string, number>>>> = {
@@ -88,20 +106,28 @@ const FIGURES: Readonly<Record<string, () => Promise<Record<string, number>>>> =
     return rates
   },
   async takes() {
-    const count = 600_000
-    let rate = NaN
-    for (const size of [100_000, count]) {
-      for (let done = 0; done < size; done += 5_000) await queue.addAll(Array.from({ length: 5_000 }, () => PAYLOAD))
-      let left = size
-      const consumer = async (): Promise<void> => {
-        while (left > 0) {
-          const taken = await queue.takeMany(Math.min(1_000, left), { timeout: 20 })
-          left -= taken.length
-        }
-      }
-      rate = await perSecond(size, () => Promise.all([consumer(), consumer(), consumer(), consumer()]))
+    await takesPerSecond(client, 100_000, { consumers: 4, batch: 1_000 })
+    return { 'taken in batches a second': await takesPerSecond(client, 600_000, { consumers: 4, batch: 1_000 }) }
+  },
+  /** Through a proxy in a process of its own that holds every piece back for 1 ms each way. */
+  async network() {
+    const proxy = fork(join(import.meta.dirname, '../benchmarks/lib/proxy-process.ts'), [new URL(url).port, '1'])
+    const [port] = (await once(proxy, 'message')) as [number]
+    const far = createClient({ url: `redis://127.0.0.1:${port}` })
+    const rates: Record<string, number> = {}
+    for (const [what, consumers, batch] of [
+      ['4 takes of 100', 4, 100],
+      ['1,000 takes of one', 1_000, 1],
+    ] as const) {
+      await takesPerSecond(far, 5_000, { consumers, batch })
+      rates[`taken a second, 1 ms of network, ${what} at once`] = await takesPerSecond(far, 40_000, {
+        consumers,
+        batch,
+      })
     }
-    return { 'taken in batches a second': rate }
+    await far.shutdown()
+    proxy.disconnect()
+    return rates
   },
   async workers() {
     const reliable = client.getReliableQueue('compared-reliable')

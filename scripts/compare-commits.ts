@@ -10,7 +10,7 @@ import { ensureBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 import { findServerBin, startServer } from './redis.js'
 
-const FIGURES = ['lateness', 'offers', 'adding', 'takes', 'workers', 'transfers', 'load']
+const FIGURES = ['lateness', 'offers', 'adding', 'takes', 'network', 'workers', 'transfers', 'load']
 const LOWER_IS_BETTER = /lateness|bytes|load/
 
 const { values: options, positionals } = parseArgs({

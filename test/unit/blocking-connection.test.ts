@@ -5,7 +5,7 @@ import { BlockingConnection, learnClientId } from '../../src/redis/blocking/bloc
 import type { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import type { Waiter } from '../../src/redis/blocking/waiters.js'
 import { ClientEndedError } from '../../src/redis/topology/topology.js'
-import { nextTurn } from '../../src/timing/pause.js'
+import { nextTurn, pause } from '../../src/timing/pause.js'
 
 type Given = ConstructorParameters<typeof BlockingConnection>[0]
 
@@ -75,6 +75,45 @@ describe('BlockingConnection', () => {
     new Promise((resolve, reject) =>
       connection.add({ keys: ['queue'], group: 0, max: 1, resolve: (elements) => resolve(elements), reject }),
     )
+
+  /** How many elements its commands ask for while 4 takes of 100 take 8,000, where each reply comes after `way`. */
+  async function askedFor(way: () => Promise<unknown>): Promise<number[]> {
+    const asked: number[] = []
+    const connection = connectionWith({
+      connection: { current: new EventEmitter(), close: () => Promise.resolve() } as unknown as ReconnectingConnection,
+      command: {
+        wait: async (_redis, [key = ''], count) => {
+          asked.push(count)
+          await way()
+          return [key, Array.from({ length: count }, () => Buffer.from('element'))]
+        },
+        more: () => Promise.resolve([]),
+        probe: () => Promise.resolve(),
+      },
+    })
+    let left = 8_000
+    const taker = async (): Promise<void> => {
+      while (left > 0) {
+        const elements = await new Promise<Buffer[] | null>((resolve, reject) =>
+          connection.add({ keys: ['queue'], group: 0, max: 100, resolve, reject }),
+        )
+        left -= elements?.length ?? NaN
+      }
+    }
+    await Promise.all([taker(), taker(), taker(), taker()])
+    await connection.close()
+    return asked
+  }
+
+  it('asks for what all waits want where the network is slow', async () => {
+    const asked = await askedFor(() => pause(3))
+    expect(asked.slice(4, 9)).to.deep.equal([400, 400, 400, 400, 400])
+  })
+
+  it('leaves some waits for the next command where the reply is there before the client is idle', async () => {
+    const asked = await askedFor(() => Promise.resolve())
+    expect(Math.max(...asked)).to.equal(200)
+  })
 
   it('keeps its connection when another client ends its waits with an error', async () => {
     let ended = 0

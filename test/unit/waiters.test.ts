@@ -32,7 +32,7 @@ describe('Waiters', () => {
 
   it('knows its keys, groups and demand', () => {
     const { waiters, add, deliver } = setUp()
-    expect([waiters.keyCount, waiters.groupCount, waiters.has('k'), waiters.demand('k')]).to.deep.equal([
+    expect([waiters.keyCount, waiters.groupCount, waiters.has('k'), waiters.demand('k', 200)]).to.deep.equal([
       0,
       0,
       false,
@@ -42,7 +42,12 @@ describe('Waiters', () => {
     add('b', 'k', { max: 3, group: 1 })
     add('c', 'l', { group: 1 })
     add('d', 'm', { group: 2 })
-    expect([waiters.keyCount, waiters.groupCount, waiters.has('k'), waiters.demand('k')]).to.deep.equal([3, 2, true, 5])
+    expect([waiters.keyCount, waiters.groupCount, waiters.has('k'), waiters.demand('k', 200)]).to.deep.equal([
+      3,
+      2,
+      true,
+      5,
+    ])
     deliver('m', '1')
     expect([waiters.keyCount, waiters.groupCount, waiters.has('m')]).to.deep.equal([2, 1, false])
   })
@@ -51,9 +56,9 @@ describe('Waiters', () => {
     const { waiters, add } = setUp()
     add('a', 'many', { max: 1_000 })
     add('b', 'many')
-    expect(waiters.demand('many')).to.equal(1_000)
+    expect(waiters.demand('many', 200)).to.equal(1_000)
     for (let i = 0; i < 300; i++) add(`${i}`, 'singles')
-    expect(waiters.demand('singles')).to.equal(200)
+    expect(waiters.demand('singles', 200)).to.equal(200)
   })
 
   it('delivers first come first served, each as many as it wants', () => {
@@ -63,7 +68,7 @@ describe('Waiters', () => {
     add('c')
     deliver('k', '1', '2', '3')
     expect(settled).to.deep.equal(['a=1', 'b=2,3'])
-    expect(waiters.demand('k')).to.equal(1)
+    expect(waiters.demand('k', 200)).to.equal(1)
     deliver('k', '4')
     expect(settled).to.deep.equal(['a=1', 'b=2,3', 'c=4'])
     expect(waiters.has('k')).to.equal(false)
@@ -100,7 +105,7 @@ describe('Waiters', () => {
     waiters.settleEnded('k')
     waiters.settleEnded('unknown')
     expect(settled).to.have.length(2)
-    expect(waiters.demand('k')).to.equal(1)
+    expect(waiters.demand('k', 200)).to.equal(1)
     waiters.settleAllEnded()
     expect(settled.slice(2)).to.deep.equal(['elsewhere=null'])
     expect([waiters.has('k'), waiters.has('l')]).to.deep.equal([true, false])
@@ -171,10 +176,10 @@ describe('Waiters', () => {
       const { waiters, settled, add, deliver } = setUp()
       add('both', ['k', 'l'])
       add('a', 'l')
-      expect([waiters.demand('k'), waiters.demand('l')]).to.deep.equal([1, 2])
+      expect([waiters.demand('k', 200), waiters.demand('l', 200)]).to.deep.equal([1, 2])
       deliver('l', '1')
       expect(settled).to.deep.equal(['both=1 from l'])
-      expect([waiters.has('k'), waiters.demand('l')]).to.deep.equal([false, 1])
+      expect([waiters.has('k'), waiters.demand('l', 200)]).to.deep.equal([false, 1])
       deliver('k', '2')
       deliver('l', '3')
       expect(settled).to.deep.equal(['both=1 from l', 'a=3'])
@@ -187,7 +192,7 @@ describe('Waiters', () => {
       add('other', ['k', 'l'])
       waiters.settleAllEnded()
       expect(settled).to.deep.equal(['both=null'])
-      expect([waiters.demand('k'), waiters.demand('l')]).to.deep.equal([1, 1])
+      expect([waiters.demand('k', 200), waiters.demand('l', 200)]).to.deep.equal([1, 1])
     })
 
     it('fails with the first of them, and is gone from all', () => {

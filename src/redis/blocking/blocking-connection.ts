@@ -15,6 +15,7 @@ import type { Identity } from '../connections/predecessors.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { isTransient, translateError } from '../replies/server-errors.js'
 import { ClientEndedError, NodeGoneError } from '../topology/topology.js'
+import { SharedDemand } from './shared-demand.js'
 import { Waiters, type Served, type Waiter } from './waiters.js'
 
 /** How long one blocking command waits at the server before the next one is sent. */
@@ -79,6 +80,7 @@ export class BlockingConnection {
   readonly #rich = new Set<number | string>()
   /** Waiters with their elements, to be resolved as soon as the next command is sent. */
   #served: Served | undefined
+  readonly #sharedDemand = new SharedDemand()
   /** Waits in a row that ended empty at once without this client's doing. */
   #early = 0
 
@@ -146,7 +148,7 @@ export class BlockingConnection {
   async #run(): Promise<void> {
     try {
       for (;;) {
-        if (this.#served !== undefined && !this.#waiters.has(this.#served.key)) {
+        if (this.#served !== undefined && (!this.#waiters.has(this.#served.key) || this.#sharedDemand.isIdle)) {
           this.#deliverServed()
           await nextTurn() // callers in a loop take again at once; the next command should include them
         }
@@ -200,10 +202,13 @@ export class BlockingConnection {
     const sentAt = performance.now()
     let popped: Popped | null = null
     try {
-      const reply = this.#params.command.wait(redis, keys, this.#demand(keys), seconds)
+      const asked = this.#demand(keys)
+      const reply = this.#params.command.wait(redis, keys, asked, seconds)
       this.#endAtOnceForOthers(group)
       this.#deliverServed()
+      this.#sharedDemand.sent()
       popped = await reply
+      this.#sharedDemand.came(popped?.[1].length ?? 0, asked)
     } catch (thrown) {
       const error = translateError(thrown)
       if (!isUnblocked(error)) {
@@ -253,7 +258,7 @@ export class BlockingConnection {
 
   /** At most as many elements as have a waiter, whichever key they come from; some waiters are left for the next command. */
   #demand(keys: readonly string[]): number {
-    return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key)))
+    return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key, this.#sharedDemand.now)))
   }
 
   async #more(key: string, already: number): Promise<Buffer[]> {

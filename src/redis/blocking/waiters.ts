@@ -19,9 +19,6 @@ export interface Served {
   readonly shares: ReadonlyMap<Waiter, Buffer[]>
 }
 
-/** The most elements to take at once for several waiters: while these decode, the next command serves the others. */
-const SHARED_DEMAND = 200
-
 /** The waiting takes of one connection, first come first served per key; keys take turns. */
 export class Waiters {
   readonly #byKey = new Map<string, Waiter[]>()
@@ -57,11 +54,11 @@ export class Waiters {
     }
   }
 
-  /** How many elements to take from a key at once: all that the first waiter wants, and more only for few waiters. */
-  demand(key: string): number {
+  /** How many elements to take from a key at once: all that the first waiter wants, and for several waiters at most `shared`. */
+  demand(key: string, shared: number): number {
     let demand = 0
     for (const waiter of this.#byKey.get(key) ?? []) {
-      if (demand > 0 && demand + waiter.max > SHARED_DEMAND) break
+      if (demand > 0 && demand + waiter.max > shared) break
       demand += waiter.max
     }
     return demand
