@@ -93,8 +93,23 @@ if not isAhead(largeFirst) then largeFirst = '' end
 local FIRST_READ, MOST_READ = 2, 64
 local bytes = 0
 
+-- Most transfers find one due entry or none: the first two say so, and what is due next. Where a large one is known they are not read.
+local nowMs = math.floor(nowExact)
+local isNone, isOne, peeked, afterHead, firstDue = false, false, {}, {}, {}
+if largeHead == '' then
+  peeked = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
+  local due = tonumber(peeked[2])
+  isNone = not peeked[1] or due and due > nowMs
+  if due and due >= 0 and due <= nowMs then
+    afterHead = redis.call('ZRANGE', timeouts, 1, 1, 'WITHSCORES')
+    local nextDue = tonumber(afterHead[2])
+    isOne = not afterHead[1] or nextDue and nextDue > nowMs
+    firstDue = {peeked[1], not isOne and nextDue and afterHead[1] or nil}
+  end
+end
+
 local negative, isRefused = 0, false
-while negative < 100 and bytes < most and not isRefused do
+while negative < 100 and bytes < most and not isRefused and not isNone and not isOne do
   local below = redis.call('ZRANGEBYSCORE', timeouts, '-inf', '(0', 'LIMIT', 0, FIRST_READ)
   for _, entry in ipairs(below) do
     isRefused = not setAside('negative-due', entry)
@@ -110,7 +125,10 @@ if negative > 0 or isRefused then lowest = redis.call('ZCOUNT', timeouts, '-inf'
 
 local moved, malformed, postponed, lateness = 0, 0, 0, 0
 local orderError = ''
-local done, overdue = 0, math.min(limit, redis.call('ZCOUNT', timeouts, 0, now))
+local function lateOf(entry)
+  return math.max(0, nowMs - (firstDue[1] == entry and peeked[2] or redis.call('ZSCORE', timeouts, entry)))
+end
+local done, overdue = 0, math.min(limit, isNone and 0 or isOne and 1 or redis.call('ZCOUNT', timeouts, 0, now))
 local size, sub = 10, string.sub
 while done < overdue and bytes < most do
   -- A page: the next entries that are readable and, where they belong into the order list, lead it. Read in steps.
@@ -125,7 +143,9 @@ while done < overdue and bytes < most do
       step = (most - bytes) * seen / bytes
       step = step < MOST_READ and math.max(1, math.floor(step)) or MOST_READ
     end
-    read = redis.call('ZRANGE', timeouts, lowest + from, lowest + math.min(from + step, page) - 1)
+    local last = math.min(from + step, page) - 1
+    if seen == 0 and firstDue[1] and #firstDue == last + 1 then read = firstDue
+    else read = redis.call('ZRANGE', timeouts, lowest + from, lowest + last) end
     first = first or read[1]
     local count, orderedCount, firstOrdered = 0, 0, nil
     for n = 1, #read do
@@ -172,14 +192,14 @@ while done < overdue and bytes < most do
 
   if run > 0 then
     -- asked for the first only: the server takes long to write a score as text
-    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, first)) end
+    if moved == 0 then lateness = lateOf(first) end
     -- They are the lowest ranks of the schedule and the first of the order list: three commands move all of them.
     redis.call('RPUSH', destination, unpack(payloads, 1, run))
     if matched > 0 then redis.call('LTRIM', order, matched, -1) end
     redis.call('ZREMRANGEBYRANK', timeouts, lowest, lowest + run - 1)
     moved = moved + run
   elseif payloads[1] then
-    if moved == 0 then lateness = math.max(0, math.floor(nowExact) - redis.call('ZSCORE', timeouts, first)) end
+    if moved == 0 then lateness = lateOf(first) end
     -- Out of order: LREM walks the list, so the clock is read after each one.
     mayHaveOrphans = true
     for n, payload in ipairs(payloads) do
@@ -225,6 +245,8 @@ while mayHaveOrphans and largeFirst == '' and orphans < 100 and (orphans == 0 or
 end
 
 local function readNext()
+  if isNone then return peeked end
+  if isOne and moved == 1 then return afterHead end
   local isKnown = largeHead ~= '' and redis.call('ZCARD', timeouts) > 0 and redis.call('ZCOUNT', timeouts, 0, '(' .. largeHead) == 0
   if isKnown then return {nil, largeHead} end
   return redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -233,6 +255,7 @@ local nextOne = readNext()
 -- What cannot be read, and is large, would be read here by each transfer until its time comes.
 if nextOne[1] and #nextOne[1] > LARGE and not layout(nextOne[1]) and setAside('malformed', nextOne[1]) then
   malformed = malformed + 1
+  isNone, isOne = false, false
   nextOne = readNext()
 end
 local following = nextOne[2]
