@@ -205,6 +205,25 @@ describe('nodes of a cluster', () => {
       })
     }
 
+    it(`${whose} of a single node, which has met no other and does not know its address, works`, async () => {
+      const setup = await startCluster({ masters: 1 })
+      onCleanup(() => setup.stop())
+      const [range] = await rawTo(setup.nodes[0]!.port).cluster('SLOTS')
+      expect(range?.[2]?.[0]).to.equal('')
+      const { queue } = await setUpAt(setup.nodes, LONG_LIMITS)
+      expect(await queue.offer('a')).to.equal(true)
+      expect(await queue.poll()).to.equal('a')
+    })
+
+    it(`${whose} gets a table that names a port only, of nodes that announce no address: it works`, async () => {
+      const { queue } = await setUp(
+        () => ':1\r\n',
+        LONG_LIMITS,
+        (port) => `*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$-1\r\n:${port}\r\n$3\r\nown\r\n`,
+      )
+      expect(await queue.size()).to.equal(1)
+    })
+
     it(`${whose} finds a replica that no table has named, when it has taken over from a node that is silent now`, async function () {
       this.timeout(30_000)
       const master = await startNode(

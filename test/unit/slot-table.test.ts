@@ -13,6 +13,8 @@ describe('isSlotTable', () => {
     'a node that has many ranges': Array.from({ length: 8_192 }, (_, i) => [2 * i, 2 * i, NODE]),
     'two thousand nodes': nodes(2_000),
     'a replica without a known address': [[0, 16_383, NODE, ['', 0], [null, 7001]]],
+    'a node that does not know its address': [[0, 16_383, ['', 7000, 'an id', []]]],
+    'nodes that announce no address': [[0, 16_383, [null, 7000], [null, 7001]]],
     'numbers as texts, from a client with `stringNumbers`': [['0', '16383', ['127.0.0.1', '7000', 'an id']]],
   }
   for (const [what, table] of Object.entries(right)) {
@@ -22,7 +24,8 @@ describe('isSlotTable', () => {
   const wrong: Readonly<Record<string, unknown>> = {
     'an empty table, from a node that has left its cluster': [],
     'ranges without nodes': [[0, 16_383]],
-    'masters without a host only': [[0, 16_383, [null, 7000]]],
+    'masters without a host and a port only': [[0, 16_383, ['', 0]]],
+    'a port without a host that is none': [[0, 16_383, ['', 99_999]]],
     'a host that is no text': [[0, 16_383, [[1], 7000]]],
     'a port that is none': [[0, 16_383, ['127.0.0.1', 99_999]]],
     'a port that is a text': [[0, 16_383, ['127.0.0.1', 'abc']]],

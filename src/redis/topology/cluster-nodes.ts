@@ -82,10 +82,11 @@ function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
       pass(new Error(why))
     }
     const checked: Callback = (error, reply) => {
-      if (error) pass(error)
-      else if (!isSlotTable(reply)) refuse('the reply to CLUSTER SLOTS is no table of slots')
-      else if (ownNodes.accepts(reply)) pass(null, reply)
-      else cluster('NODES', withNodes(reply))
+      if (error) return pass(error)
+      if (!isSlotTable(reply)) return refuse('the reply to CLUSTER SLOTS is no table of slots')
+      const table = withHosts(reply, redis.options.host)
+      if (ownNodes.accepts(table)) pass(null, table)
+      else cluster('NODES', withNodes(table))
     }
     // A table names no replica that has just begun, and once that one is the only node with slots no table names the old master: it still knows it.
     const withNodes =
@@ -101,7 +102,7 @@ function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
 }
 
 /** Ranges of slots, each with the addresses of its master and its replicas; a node that has left its cluster names none. */
-export function isSlotTable(reply: unknown): reply is unknown[] {
+export function isSlotTable(reply: unknown): reply is Range[] {
   return (
     Array.isArray(reply) &&
     reply.length <= SLOTS &&
@@ -133,14 +134,28 @@ function isRange(range: unknown): range is Range {
 }
 
 function hasMaster([, , master]: Range): boolean {
-  return Boolean(master?.[0])
+  return master !== undefined && (Boolean(master[0]) || hasOnlyPort(master))
 }
 
-/** ioredis passes over nodes without a host, and believes the others. */
+/** A node that has met no other does not know its address; it is the one by which it was asked. So it is with all nodes that announce no address. */
+function withHosts(table: readonly Range[], host: string | undefined): readonly Range[] {
+  return table.map(([first, last, ...nodes]) => [
+    first,
+    last,
+    ...nodes.map((node) => (hasOnlyPort(node) ? ([host, ...node.slice(1)] as unknown as typeof node) : node)),
+  ])
+}
+
+function hasOnlyPort([host, port]: readonly unknown[]): boolean {
+  return !host && Number(port) > 0
+}
+
+/** ioredis passes over nodes without a host and a port, and believes the others. */
 function isNode(node: unknown): boolean {
   if (!Array.isArray(node)) return false
   const [host, port] = node as unknown[]
-  return !host || (typeof host === 'string' && host.length <= MAX_HOST && isBelow(port, PORTS))
+  if (!host) return port === undefined || port === null || isBelow(port, PORTS)
+  return typeof host === 'string' && host.length <= MAX_HOST && isBelow(port, PORTS)
 }
 
 /** With `stringNumbers`, an option of clients of the user, numbers are texts. */
