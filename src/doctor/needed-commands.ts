@@ -78,6 +78,11 @@ export const NEEDED: readonly NeededGroup[] = [
     commands: [plain('CLUSTER|SLOTS'), plain('CLUSTER|INFO'), plain('CLUSTER|KEYSLOT', 'x'), plain('ASKING')],
   },
   {
+    purpose: 'finding a replica that no table of slots has named',
+    onlyInCluster: true,
+    commands: [plain('CLUSTER|NODES')],
+  },
+  {
     purpose: 'deques',
     commands: [
       destination('LPUSH', 'x'),
