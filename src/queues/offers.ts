@@ -9,7 +9,15 @@ import { encodeTicket, type Ticket } from '../codecs/ticket.js'
 import { mayConcernOne } from '../redis/replies/server-errors.js'
 import { shortfall, type Wait } from '../redis/durable/durability.js'
 import type { WaitedFor } from '../store/durable-scripts.js'
-import { ConnectionError, InternalError, InvalidArgumentError, RedelayedError, copyOf, toError } from '../errors.js'
+import {
+  ConnectionError,
+  InternalError,
+  InvalidArgumentError,
+  RedelayedError,
+  copyOf,
+  toError,
+  toRedelayed,
+} from '../errors.js'
 import { asBytesArray } from '../store/replies.js'
 import {
   COLLISION,
@@ -124,7 +132,7 @@ export class Offers {
         else reject(result ?? new InternalError('offer-result', 'there is none'))
       })
     } catch (error) {
-      for (const { reject } of run) reject(error)
+      for (const { reject } of run) reject(copyOf(toRedelayed(error)))
     }
   }
 

@@ -3,6 +3,7 @@ import {
   ChangesBehindError,
   ConnectionError,
   DurabilityError,
+  InternalError,
   InvalidArgumentError,
   OperationDisabledError,
   PayloadTooLargeError,
@@ -22,7 +23,7 @@ import { mayConcernOne } from '../redis/replies/server-errors.js'
 import { nextTurn } from '../timing/pause.js'
 import { ADD_ITEMS, addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
-import type { ReliableStore } from '../store/reliable-store.js'
+import { TOO_LATE, type ReliableStore } from '../store/reliable-store.js'
 import type { WaitedFor } from '../store/durable-scripts.js'
 import type { How, PendingMessage } from './add-options.js'
 import type { AddRoute, Added } from './adder.js'
@@ -58,6 +59,8 @@ export class AddSender<T> implements AddRoute {
 
   /** The calls of this turn of the event loop. */
   #joined: JoinedCall[] = []
+  /** Whether the server has the script, as far as is known. */
+  #isScriptKnown = false
 
   constructor(handle: QueueHandle<T>, store: ReliableStore) {
     this.#handle = handle
@@ -100,15 +103,19 @@ export class AddSender<T> implements AddRoute {
     if (first === undefined) return
     try {
       const pending = calls.length === 1 ? first.pending : calls.flatMap((call) => call.pending)
-      const results = await this.#sendAll(pending, first.how)
+      const results = await this.#sendAll(pending, first.how, Infinity)
       let at = 0
       for (const call of calls) call.resolve(results.slice(at, (at += call.pending.length)))
     } catch (error) {
-      for (const { reject } of calls) reject(error)
+      for (const { reject } of calls) reject(copyOf(toRedelayed(error)))
     }
   }
 
-  async #sendAll(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
+  async #sendAll(
+    pending: readonly PendingMessage[],
+    how: How,
+    inFlight = SCRIPTS_IN_FLIGHT,
+  ): Promise<(Added | RedelayedError)[]> {
     for (const { visible } of pending) {
       // an `@` is before a date
       if (!visible.startsWith('@')) warnOfTimestamp(this.#handle.context, this.#handle.name, Number(visible))
@@ -119,12 +126,14 @@ export class AddSender<T> implements AddRoute {
     const one = async ([at, page]: [number, PendingMessage[]]): Promise<void> => {
       results[at] = await this.#sendPage(page, how)
     }
-    const first = left.next()
-    if (first.done !== true) await one(first.value) // alone, so that the script is known before several are under way
+    if (pages.length > inFlight && !this.#isScriptKnown) {
+      const first = left.next()
+      if (first.done !== true) await one(first.value) // alone, so that the script is known before several are under way
+    }
     const worker = async (): Promise<void> => {
       for (const page of left) await one(page)
     }
-    if (pages.length > 1) await Promise.all(Array.from({ length: SCRIPTS_IN_FLIGHT }, worker))
+    await Promise.all(Array.from({ length: Math.min(inFlight, pages.length) }, worker))
     const all = results.length === 1 ? (results[0] ?? []) : results.flat()
     this.#emit(pending, all)
     return all
@@ -134,6 +143,7 @@ export class AddSender<T> implements AddRoute {
   async #sendPage(page: readonly PendingMessage[], how: How, again = false): Promise<(Added | RedelayedError)[]> {
     try {
       const answer = await this.#attempt(page, how, again)
+      this.#isScriptKnown = true
       return page.map((message, at) => resultIn(answer, at, message, how))
     } catch (thrown) {
       const error = toRedelayed(thrown)
@@ -225,5 +235,6 @@ function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Ad
   if (outcome === -7) return new BatchClosedError()
   if (outcome === -8) return new WrongTypeError()
   if (outcome === -5) return new PayloadTooLargeError(payload.length, 'what the queue allows')
+  if (outcome !== TOO_LATE) return new InternalError('add-reply', 'an outcome is none')
   return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', inWords('a later one'))
 }

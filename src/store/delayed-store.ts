@@ -1,4 +1,5 @@
 import { entryPrefix } from '../codecs/entry.js'
+import { InternalError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { IDLE_MS, LEASE_MS, LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS } from './lease.js'
@@ -154,6 +155,9 @@ export class DelayedStore {
       delays: delaysOf(offered),
       entries: offered.map(({ entry }) => entry),
     })
+    for (const index of reply.others.keys()) {
+      if (index < 0 || index >= offered.length) throw new InternalError('offer-reply', 'it is not of these offers')
+    }
     return offered.map((each, index) => reply.others.get(index) ?? reply.now + delayOf(each))
   }
 

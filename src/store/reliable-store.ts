@@ -130,8 +130,10 @@ export class ReliableStore {
   }
 
   /** What became of each message, as the script says it. Sent once; the caller knows when it may be sent again. */
-  add(messages: readonly NewMessage[], how: HowToAdd): Promise<AddReply> {
-    return run(this.#sender, scripts.add, this.#scriptKeys, this.#addArgs(messages, how, false))
+  async add(messages: readonly NewMessage[], how: HowToAdd): Promise<AddReply> {
+    const reply = await run(this.#sender, scripts.add, this.#scriptKeys, this.#addArgs(messages, how, false))
+    assertOf(messages, reply)
+    return reply
   }
 
   /** The same through a sender that waits until the writes are durable. */
@@ -143,6 +145,7 @@ export class ReliableStore {
     const args = this.#addArgs(messages, how, true)
     const [answer] = await runMany(sender, durableAdd, this.#scriptKeys, [args])
     if (answer === undefined || answer instanceof Error) throw answer ?? new InternalError('add-reply', 'there is none')
+    assertOf(messages, answer.reply)
     return answer
   }
 
@@ -483,6 +486,10 @@ export class ReliableStore {
   get #now(): number {
     return scriptTime(this.#settings)
   }
+}
+
+function assertOf(messages: readonly NewMessage[], { outcomes }: AddReply): void {
+  if (outcomes.length !== messages.length) throw new InternalError('add-reply', 'it is not of these messages')
 }
 
 function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {

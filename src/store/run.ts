@@ -1,9 +1,16 @@
-import type { Sender } from './sender.js'
+import type { CommandArg, Sender } from './sender.js'
+import { toError } from '../errors.js'
 import { commandArgs, type ArgsOf, type KeysOf, type Script, type ScriptSource } from './script.js'
 
 export type { Sender } from './sender.js'
 
-/** The one place that sends scripts: by hash, and by text when the server does not know the hash (new, flushed, failed over). */
+/** The scripts that a server has run for each sender: it knows them, unless it was flushed or another one has taken its place. */
+const known = new WeakMap<object, Set<string>>()
+
+/**
+ * The one place that sends scripts: by hash, and by text when the server does not know the hash (new, flushed, failed over). The first time the text is
+ * sent at once where the arguments are larger, so that these are not sent twice.
+ */
 export async function run<S extends ScriptSource, R>(
   sender: Sender,
   script: Script<S, R>,
@@ -11,14 +18,22 @@ export async function run<S extends ScriptSource, R>(
   args: ArgsOf<S>,
   options?: { idempotent?: boolean },
 ): Promise<R> {
-  const list = commandArgs(script.source, keys, args)
+  const { source } = script
+  const list = commandArgs(source, keys, args)
+  const run = known.get(sender) ?? new Set()
+  const byText = (): Promise<unknown> => sender.call('EVAL', [source.source, ...list], options)
   let reply: unknown
-  try {
-    reply = await sender.call('EVALSHA', [script.source.sha1, ...list], options)
-  } catch (error) {
-    if (!isUnknownScript(error)) throw error
-    reply = await sender.call('EVAL', [script.source.source, ...list], options)
+  if (run.has(source.sha1) || bytesOf(list) <= source.source.length) {
+    try {
+      reply = await sender.call('EVALSHA', [source.sha1, ...list], options)
+    } catch (error) {
+      if (!isUnknownScript(error)) throw error
+      reply = await byText()
+    }
+  } else {
+    reply = await byText()
   }
+  known.set(sender, run.add(source.sha1))
   return script.decode(reply)
 }
 
@@ -50,7 +65,21 @@ export async function runMany<S extends ScriptSource, R>(
     )
     unknown.forEach((index, position) => (replies[index] = again[position]))
   }
-  return replies.map((reply) => (reply instanceof Error ? reply : script.decode(reply)))
+  return replies.map((reply) => (reply instanceof Error ? reply : decoded(script, reply)))
+}
+
+/** One reply that is none must not cost the others. */
+function decoded<S extends ScriptSource, R>(script: Script<S, R>, reply: unknown): R | Error {
+  try {
+    return script.decode(reply)
+  } catch (thrown) {
+    return toError(thrown)
+  }
+}
+
+/** About. */
+function bytesOf(list: readonly CommandArg[]): number {
+  return list.reduce((sum, { length }) => sum + length, 0)
 }
 
 function isUnknownScript(error: unknown): boolean {

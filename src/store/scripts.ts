@@ -1,3 +1,4 @@
+import { InternalError } from '../errors.js'
 import * as generated from './scripts/generated.js'
 import {
   asArray,
@@ -149,7 +150,8 @@ export const inspectSchedule = script(generated.inspectSchedule, asInspectSchedu
 export const transfer = script(generated.transfer, asTransferReply)
 
 function asOfferManyReply(reply: unknown): OfferManyReply {
-  const [now = NaN, ...pairs] = asArray(reply).map(asLargeInteger)
+  const [now, ...pairs] = asArray(reply).map(asLargeInteger)
+  if (now === undefined || pairs.length % 2 !== 0) throw new InternalError('offer-reply', 'something is missing')
   const others = new Map<number, number>()
   for (let i = 0; i + 1 < pairs.length; i += 2) others.set(pairs[i] as number, pairs[i + 1] as number)
   return { now, others }

@@ -1,9 +1,19 @@
 import { expect } from 'chai'
-import { codecs, ConnectionError, QueueFullError, RedelayedError, type ReliableQueue } from '../../src/index.js'
+import {
+  codecs,
+  ConnectionError,
+  QueueFullError,
+  RedelayedError,
+  type Added,
+  type ReliableQueue,
+} from '../../src/index.js'
+import { reliableKeys } from '../../src/keys.js'
+import { eventually } from '../support/events.js'
+import { uniqueName } from '../support/redis.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { nextTurn } from '../../src/timing/pause.js'
-import { startProxy } from '../support/tcp-proxy.js'
-import { cleanUp, makeClient, numbers, onCleanup, rawTo, redisNow, rejection } from './fixtures.js'
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.js'
+import { cleanUp, makeClient, numbers, onCleanup, rawKeys, rawTo, redisNow, rejection } from './fixtures.js'
 
 const LATER = 600_000
 const string = { codec: codecs.string() }
@@ -152,6 +162,137 @@ describe('Calls of one turn of the event loop', () => {
     expect(await raw.hlen('redelayed:reliable:messages:{joined shutdown}')).to.equal(2)
   })
 
+  describe('whose reply is lost', () => {
+    /** Resolves when the server has carried out a script whose reply does not reach the client; then the connection breaks. */
+    async function lose(proxy: TcpProxy, calls: () => Promise<unknown>[], isDone: () => Promise<boolean>) {
+      proxy.blackhole('toClient')
+      const ended = Promise.allSettled(calls())
+      await eventually(async () => expect(await isDone()).to.equal(true))
+      proxy.blackhole(false)
+      return ended
+    }
+
+    for (const layout of ['redisson', 'compact'] as const) {
+      it(`are repeated, each for itself, and offered once, layout '${layout}'`, async () => {
+        const proxy = await startProxy({ targetPort: server.port })
+        onCleanup(() => proxy.stop())
+        const name = uniqueName()
+        const client = makeClient({ host: '127.0.0.1', port: proxy.port })
+        const delayed = client.getDelayedQueue(client.getQueue<string>(name, string), { layout, deliver: false })
+        await Promise.all(numbers(2).map(() => delayed.offer('first', LATER))) // the server has the script
+        const { timeouts } = rawKeys(name)
+        const raw = rawTo(server.port)
+        const ended = await lose(
+          proxy,
+          () => numbers(40).map((value) => delayed.offer(value, LATER)),
+          async () => (await raw.zcard(timeouts)) === 42,
+        )
+        expect(ended.filter(({ status }) => status === 'rejected')).to.deep.equal([])
+        const tickets = (ended as PromiseFulfilledResult<string>[]).map(({ value }) => value)
+        expect(new Set(tickets).size).to.equal(40)
+        expect(await delayed.size()).to.equal(42)
+        expect(await Promise.all(tickets.map((ticket) => delayed.cancel(ticket)))).to.not.include(false)
+        expect(await delayed.readAll()).to.deep.equal(['first', 'first'])
+        await delayed.clear()
+      })
+    }
+
+    it('fail where they may have been delivered, and the others do not', async () => {
+      const proxy = await startProxy({ targetPort: server.port })
+      onCleanup(() => proxy.stop())
+      const client = makeClient({ host: '127.0.0.1', port: proxy.port })
+      const name = uniqueName()
+      const delayed = client.getDelayedQueue(client.getQueue<string>(name, string), { deliver: false })
+      await Promise.all(numbers(2).map(() => delayed.offer('first', LATER)))
+      const raw = rawTo(server.port)
+      const ended = await lose(
+        proxy,
+        () => [delayed.offer('later', LATER), delayed.offer('soon', 1), delayed.offer('as soon', 1)],
+        async () => (await raw.zcount(rawKeys(name).timeouts, 0, (await redisNow(raw)) - 1)) === 2, // both are due
+      )
+      const [later, ...soon] = ended
+      expect(later?.status).to.equal('fulfilled')
+      const errors = soon.map((each) => (each as PromiseRejectedResult).reason as ConnectionError)
+      expect(errors.map((error) => error.outcome)).to.deep.equal(['unknown', 'unknown'])
+      expect(errors[0]).to.be.instanceOf(ConnectionError).and.not.equal(errors[1])
+      expect((await delayed.readAll()).sort()).to.deep.equal(['as soon', 'first', 'first', 'later', 'soon'])
+      await delayed.clear()
+    })
+
+    it('are repeated, each for itself, and added once', async () => {
+      const proxy = await startProxy({ targetPort: server.port })
+      onCleanup(() => proxy.stop())
+      const queue = makeClient({ host: '127.0.0.1', port: proxy.port }).getReliableQueue<string>(uniqueName(), string)
+      onCleanup(() => queue.clear())
+      await queue.addMany(numbers(2).map((payload) => ({ payload })))
+      const raw = rawTo(server.port)
+      const ended = await lose(
+        proxy,
+        () => [
+          ...numbers(20).map((payload) => queue.add(payload, { delay: LATER })),
+          ...numbers(20, 20).map((payload) => queue.add(payload, { id: payload, delay: LATER, group: 'g' })),
+          queue.addMany(numbers(3, 40).map((payload) => ({ payload, delay: LATER }))),
+        ],
+        async () => (await raw.hlen(reliableKeys(queue.name).messages)) === 45,
+      )
+      expect(ended.filter(({ status }) => status === 'rejected')).to.deep.equal([])
+      const added = (ended as PromiseFulfilledResult<Added | Added[]>[]).flatMap(({ value }) => value)
+      expect(added.map(({ outcome }) => outcome)).to.deep.equal(Array.from({ length: 43 }, () => 'added'))
+      expect(await queue.size()).to.equal(45)
+      const found = await queue.getAll(added.map(({ id }) => id))
+      expect(found.map((message) => message?.payload)).to.deep.equal(numbers(43))
+    })
+
+    it('reject, each with an error of its own, where they are not repeated', async () => {
+      const proxy = await startProxy({ targetPort: server.port })
+      onCleanup(() => proxy.stop())
+      const queue = makeClient({ host: '127.0.0.1', port: proxy.port }).getReliableQueue<string>(uniqueName(), string)
+      onCleanup(() => queue.clear())
+      const postponed = { existing: 'postpone', delay: LATER } as const
+      await Promise.all(['a', 'b'].map((id) => queue.add(id, { ...postponed, id, delay: 1_000 })))
+      const raw = rawTo(server.port)
+      const { due } = reliableKeys(queue.name)
+      const ended = await lose(
+        proxy,
+        () => ['a', 'b'].map((id) => queue.add(id, { ...postponed, id })),
+        async () => (await raw.zcount(due[0]!, (await redisNow(raw)) + LATER / 2, '+inf')) === 2,
+      )
+      const errors = ended.map((each) => (each as PromiseRejectedResult).reason as ConnectionError)
+      expect(errors.map((error) => error.outcome)).to.deep.equal(['unknown', 'unknown'])
+      expect(errors[0]).to.not.equal(errors[1])
+      expect(await queue.size()).to.equal(2)
+    })
+  })
+
+  for (const [who, options, args] of [
+    ['of a user who may not ZMSCORE', { username: 'old', password: 'secret' }, []],
+    ['at a server without ZMSCORE', {}, ['--rename-command', 'ZMSCORE', '']],
+  ] as const) {
+    it(`share a script when they offer, ${who}`, async () => {
+      const old = await startRedis({ args: [...args] })
+      onCleanup(() => old.stop())
+      const admin = rawTo(old.port)
+      await admin.acl('SETUSER', 'old', 'on', '>secret', '~*', '&*', '+@all', '-zmscore')
+      const client = makeClient({ host: '127.0.0.1', port: old.port, ...options })
+      for (const layout of ['redisson', 'compact'] as const) {
+        const queue = client.getQueue<string>(layout, string)
+        const delayed = client.getDelayedQueue(queue, { layout, deliver: false })
+        await Promise.all(numbers(2).map(() => delayed.offer('first', LATER)))
+        await admin.config('RESETSTAT')
+        const ended = await Promise.allSettled([
+          ...numbers(40).map((value) => delayed.offer(value, LATER)),
+          delayed.offer('too late', Number.MAX_SAFE_INTEGER),
+        ])
+        expect(await admin.info('commandstats')).to.match(/^cmdstat_evalsha:calls=1,/m)
+        expect(ended.map(({ status }) => status)).to.deep.equal([...numbers(40).map(() => 'fulfilled'), 'rejected'])
+        const tickets = ended.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+        expect(await delayed.readAll()).to.deep.equal(['first', 'first', ...numbers(40)])
+        expect(await Promise.all(tickets.map((ticket) => delayed.cancel(ticket)))).to.not.include(false)
+        expect(await delayed.size()).to.equal(2)
+      }
+    })
+  }
+
   describe('of a reliable queue', () => {
     let queue: ReliableQueue<string>
     beforeEach(async function () {
@@ -210,6 +351,22 @@ describe('Calls of one turn of the event loop', () => {
         await queue.acknowledge(...messages)
       }
       expect(polled.filter((_, at) => at < 2)).to.deep.equal(['first', 'second'])
+      expect(polled.at(-1)).to.equal('last')
+    })
+
+    it('keep their order into the next turn, also where they are too large for one script', async () => {
+      await queue.clear()
+      const large = numbers(40).map((payload) => payload.padEnd(300_000))
+      const adds = large.map((payload) => queue.add(payload, { group: 'g' }))
+      await nextTurn() // they are sent, and no reply can have come
+      adds.push(queue.add('last', { group: 'g' }))
+      await Promise.all(adds)
+      const polled: string[] = []
+      while (polled.length < 41) {
+        const messages = await queue.pollMany({ count: 250 })
+        polled.push(...messages.map(({ payload }) => payload))
+        await queue.acknowledge(...messages)
+      }
       expect(polled.at(-1)).to.equal('last')
     })
 

@@ -49,6 +49,18 @@ describe('sending scripts', () => {
     expect(await rig.redis.script('EXISTS', offer.source.sha1)).to.deep.equal([1])
   })
 
+  it('sends large arguments once, also to a server that does not know the script', async () => {
+    const queue = await rig.queue()
+    const large = Array.from({ length: 3 }, (_, n) => ordered(`id${n}`, 'p'.repeat(offer.source.source.length)))
+    const sender = watched()
+    for (const entry of large) expect(await run(sender, offer, queue.keys, argsOf(queue, entry))).to.equal(NOW + 1)
+    expect(sender.sent.flat()).to.deep.equal(['EVAL', 'EVALSHA', 'EVALSHA'])
+    await rig.redis.script('FLUSH')
+    const entry = ordered('id4', 'p'.repeat(offer.source.source.length))
+    expect(await run(sender, offer, queue.keys, argsOf(queue, entry))).to.equal(NOW + 1)
+    expect(sender.sent.flat().slice(3)).to.deep.equal(['EVALSHA', 'EVAL'])
+  })
+
   it('sends the text again to a server that forgot the script', async () => {
     const queue = await rig.queue()
     for (const entry of entries) {
@@ -149,6 +161,15 @@ describe('sending scripts', () => {
     expect([first, third]).to.deep.equal([NOW + 1, NOW + 1])
     expect(second).to.be.an('error').that.includes({ code: 'ERR_COMMAND' })
     expect(sender.sent).to.have.length(1)
+  })
+
+  it('keeps the results beside a reply that is none', async () => {
+    const queue = await rig.queue()
+    const sender: Sender = { call: async () => null, pipeline: async () => [NOW, null, NOW + 1] }
+    const args = entries.slice(0, 3).map((entry) => argsOf(queue, entry))
+    const [first, second, third] = await runMany(sender, offer, queue.keys, args)
+    expect([first, third]).to.deep.equal([NOW, NOW + 1])
+    expect(second).to.be.an('error').that.includes({ code: 'ERR_INTERNAL' })
   })
 
   it('sends nothing for no arguments', async () => {

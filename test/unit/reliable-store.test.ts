@@ -21,6 +21,13 @@ function storeOf(answer: (args: readonly unknown[]) => unknown) {
   return { sent, store: new ReliableStore(sender, resolveSettings({}), identity, 'me') }
 }
 
+const messageOf = (bytes: number): NewMessage => ({
+  ...{ id: 'a', priority: 0, visible: '', timeToLive: '', deliveryLimit: '', mark: '', markMs: '' },
+  headers: NOTHING,
+  group: NOTHING,
+  payload: Buffer.alloc(bytes),
+})
+
 const claimsOf = (count: number) =>
   Array.from({ length: count }, (_, n) => ({ id: `${n}`, member: `0${n}`, delivery: '1 t' }))
 
@@ -34,6 +41,17 @@ const pollReply = (...ids: Buffer[]): unknown => [
 ]
 
 describe('ReliableStore', () => {
+  it('refuses a reply to other messages than those that were added', async () => {
+    const two = [messageOf(1), messageOf(2)]
+    const how = { existing: 'keep', resent: false, batch: '' } as const
+    for (const outcomes of [[], [1], [1, 1, 1]]) {
+      const { store } = storeOf(() => [Buffer.from('5'), ...outcomes])
+      expect(await rejection(store.add(two, how))).to.include({ code: 'ERR_INTERNAL' })
+    }
+    const { store } = storeOf(() => [Buffer.from('5'), 1, 0])
+    expect(await store.add(two, how)).to.deep.equal({ now: 5, outcomes: [1, 0] })
+  })
+
   it('names a message in flight by its priority and id: as a text, or as bytes where the id is none', async () => {
     const { store } = storeOf(() => pollReply(Buffer.from('ä'), Buffer.from('\xff', 'latin1')))
     const { messages } = await store.poll(2, { visibilityMs: AS_SET, beforehand: false }, false)
@@ -143,12 +161,6 @@ describe('ReliableStore', () => {
 })
 
 describe('addPages', () => {
-  const messageOf = (bytes: number): NewMessage => ({
-    ...{ id: 'a', priority: 0, visible: '', timeToLive: '', deliveryLimit: '', mark: '', markMs: '' },
-    headers: NOTHING,
-    group: NOTHING,
-    payload: Buffer.alloc(bytes),
-  })
   const sizesOf = (...bytes: number[]): number[] => addPages(bytes.map(messageOf)).map(({ length }) => length)
 
   it('bounds what one script adds, by messages and by bytes', () => {
