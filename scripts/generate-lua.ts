@@ -3,8 +3,8 @@
 // The header comment of each .lua file is its contract: what KEYS[n] and ARGV[n] are, and what comes back. This script
 // reads it, holds it against the body, and turns it into names and types that `tsc` then checks at every call. It guards
 // against the mistake Redis cannot see: two keys or arguments swapped, forgotten, or left over. The text is kept
-// verbatim, comments included. What several scripts need stands in a file of `shared/`; the line `-- include shared/x.lua`
-// is replaced by it.
+// verbatim, comments included. What several scripts need stands in a file of `shared/`, and the steps of a long one in a folder of
+// its own; the line `-- include shared/x.lua` is replaced by the file.
 //
 //   npm run generate               writes them
 //   npm run generate -- --check    writes nothing; exits 1 when one is stale or a header is wrong
@@ -196,20 +196,20 @@ function emitScript({ exportName, name, keys, args, source }: Script) {
 }
 
 /**
- * Puts shared code where a script asks for it. It gets what it needs as arguments of its functions, because the header that
+ * Puts a file where a script asks for it. It gets what it needs as arguments of its functions, because the header that
  * says what KEYS and ARGV are is not its own.
  */
 function withIncludes(dir: string, source: string, problems: string[]) {
   return source.replace(/^-- include (.*)$/gm, (line, name: string) => {
     const path = join(dir, name)
     const shown = relative(process.cwd(), path)
-    if (!/^shared\/[a-z-]+\.lua$/.test(name) || !existsSync(path)) {
-      problems.push(`${shown}: there is no such file to include in shared/`)
+    if (!/^[a-z]+\/[a-z-]+\.lua$/.test(name) || !existsSync(path)) {
+      problems.push(`${shown}: there is no such file to include`)
       return line
     }
     const text = readFileSync(path, 'utf8').trimEnd()
-    if (/\b(KEYS|ARGV)\b/.test(blankOut(text))) problems.push(`${shown}: shared code must not use KEYS or ARGV`)
-    if (/^-- include /m.test(text)) problems.push(`${shown}: shared code includes nothing`)
+    if (/\b(KEYS|ARGV)\b/.test(blankOut(text))) problems.push(`${shown}: what is included must not use KEYS or ARGV`)
+    if (/^-- include /m.test(text)) problems.push(`${shown}: what is included includes nothing`)
     return text
   })
 }

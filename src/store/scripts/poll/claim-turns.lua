@@ -1,0 +1,286 @@
+-- A part of reliable-poll.lua: `takeTurns` claims messages where some have a group. `arePlain` says whether there are others.
+
+-- Round robin: each group has a turn, and the messages without one have one together, under the empty name. Those that are next are looked at
+-- together, a round at a time: what each has, how much it may, the messages; then they are claimed in the order of the turns; then all is written.
+local PLAIN, SEATS, SLOTS, LATE = '', 100, 128, 16
+local arePlain, takeTurns = false, nil
+if isGrouped then -- most queues have no groups, and to make these functions takes time
+local of = groupFunctions()
+local headsOf, isPausedGroup, isGroupFull, statesOf, readState = of.headsOf, of.isPausedGroup, of.isGroupFull, of.statesOf, of.readState
+local textOf, noteState, nextTurn, newPlaces, place, writePlaces = of.textOf, of.noteState, of.nextTurn, of.newPlaces, of.place, of.writePlaces
+local bringTurns, isOrdered = of.bringTurns, of.isOrdered
+local areHeadsSmall, leastSlots = false, 0
+
+-- The first messages of each of these groups, as many as it may have now and one more; and those that are no messages' go.
+local function seat(names, deep)
+  local named, seats, ids, heads, forged, size = {}, {}, {}, {}, {}, 0
+  for _, group in ipairs(names) do
+    if group ~= PLAIN and #group <= LONGEST_GROUP then push(named, group) end
+  end
+  local texts, at = statesOf(groups, named), 0
+  for _, group in ipairs(names) do
+    looked = looked + 1
+    if group == PLAIN then
+      push(seats, {isPlain = true, heads = {}, most = 0})
+    elseif #group > LONGEST_GROUP then -- of another program
+      redis.call('ZREM', groups.turns, group)
+    else
+      at = at + 1
+      local state, most = readState(groups, texts[at]), math.huge
+      if groups.concurrency then most = isGroupFull(groups, state) and 0 or math.max(1, groups.concurrency - state.claims) end
+      if groups.rate then most = math.min(most, groups.rate.max - state.window.sum) end
+      local isPaused = isPausedGroup(groups, group)
+      if isPaused then most = 0 end
+      local read = math.max(0, math.min(deep, most)) + 1
+      local one = {group = group, state = state, most = most, heads = headsOf(groups, group, read), next = 1, begun = 0, isPaused = isPaused}
+      one.isMore = #one.heads == read
+      push(seats, one)
+      for _, head in ipairs(one.heads) do
+        size = size + #head.member
+        if head.at then
+          push(ids, head.id)
+          push(heads, head)
+        else
+          push(forged, head.member)
+        end
+      end
+      if size > BYTES then break end
+    end
+  end
+  areHeadsSmall = areHeadsSmall or size <= SMALL_MEMBERS * 4
+  local scores = #ids > 0 and redis.call('ZMSCORE', groups.schedule, unpack(ids)) or {}
+  for n, head in ipairs(heads) do
+    if not scores[n] then
+      push(forged, head.member)
+      head.at = nil
+    end
+  end
+  if #forged > 0 then
+    redis.call('ZREM', groups.order, unpack(forged))
+    for _, one in ipairs(seats) do
+      local whole = {}
+      for _, head in ipairs(one.heads) do
+        if head.at then push(whole, head) end
+      end
+      one.isMore = one.isMore or #whole < #one.heads
+      one.heads = whole
+    end
+  end
+  return seats, size > BYTES
+end
+
+-- The messages that have the next turns are read, as far as they fit.
+local function readSlots(seats, deep, slots, visible)
+  local ids, read = {}, {}
+  for pass = 1, deep do
+    for _, one in ipairs(seats) do
+      local head = pass <= one.most and one.heads[pass]
+      if one.isPlain and pass <= visible then slots = slots - 1 end
+      if head and head.at <= now and #ids < slots then
+        push(ids, head.id)
+        push(read, head)
+      end
+    end
+  end
+  if #ids == 0 then return end
+  local records, delivered, fits = fitting(ids)
+  for n = 1, fits do
+    read[n].isRead, read[n].record, read[n].delivered = true, records[n], delivered[n]
+  end
+  if fits < #ids then isFull = true end -- for the bytes
+end
+
+-- Claims messages in the order of the turns. Returns what is to be written.
+local function claimTurns(seats, deep, visible)
+  local done = {claimed = {}, written = {}, members = {}, ids = {}, strangers = {}, kept = {}, given = {}, plain = 0}
+  local function claim(one, head)
+    looked = looked + 1
+    push(done.members, head.member)
+    push(done.ids, head.id)
+    local attempts = head.delivered and attemptsOf(head.delivered) or 0
+    local outcome = head.record and endOf(head.id, attempts, readMeta(head.record))
+    if not head.record then push(done.strangers, head.id)
+    elseif outcome == 'kept' then
+      push(done.kept, {group = one.group, id = head.id})
+      one.keptAt = now + LATER_MS
+    elseif not outcome then
+      local delivery = isSuspect(head.delivered) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
+      push(done.claimed, ending, memberOf(GROUPED, head.id))
+      push(done.written, head.id, delivery)
+      push(done.given, {one = one, head = head, attempts = attempts + 1, delivery = delivery})
+      one.begun = one.begun + 1
+      return true
+    end
+    return false
+  end
+  for pass = 1, deep do
+    for _, one in ipairs(seats) do
+      if handed + #done.given >= want then return done end
+      if one.isPlain then
+        if done.plain < visible then
+          done.plain = done.plain + 1
+          push(done.given, {one = one})
+        end
+      else
+        local hasClaimed = false
+        while not hasClaimed and one.begun < one.most do
+          local head = one.heads[one.next]
+          if not head or head.at > now then break end
+          if not head.isRead then return done end -- it is the first one of the next round
+          one.next = one.next + 1
+          hasClaimed = claim(one, head)
+        end
+        if not hasClaimed and one.begun < one.most and not one.heads[one.next] and one.isMore then return done end
+      end
+    end
+  end
+  return done
+end
+
+-- Claims messages without a group for so many turns, which may be fewer than were seen. Appends the arguments to hand them out to `got`.
+local function claimPlainTurns(got, turns)
+  if turns <= 0 then return end
+  local all, before = want, handed
+  give = function(...) got[#got + 1] = {...} end
+  want = handed + turns
+  claimPlain()
+  if handed >= want then isFull = false end -- only these turns have all they want; otherwise something else ends the poll, such as the bytes
+  want, give, handed = all, hand, before
+end
+
+local function writeTurns(seats, done)
+  if #done.claimed > 0 then
+    redis.call('ZADD', inFlight, unpack(done.claimed))
+    if #done.written >= 2 * MANY then redis.call('HSET', deliveries, done.written[1], LONG, unpack(done.written))
+    else redis.call('HSET', deliveries, unpack(done.written)) end
+  end
+  if #done.strangers > 0 then forget(done.strangers) end
+  if #done.ids > 0 then
+    redis.call('ZREM', groups.order, unpack(done.members))
+    redis.call('ZREM', groups.schedule, unpack(done.ids))
+  end
+  for _, each in ipairs(done.kept) do addToGroup(groups, each.group, now + LATER_MS, each.id) end
+  local places = newPlaces()
+  for _, one in ipairs(seats) do
+    if not one.isPlain then
+      local head = one.heads[one.next]
+      one.state.claims = one.state.claims + one.begun
+      if groups.rate and one.begun > 0 then addClaims(groups.rate, one.state.window, one.begun, now + 1) end -- up, so that no stretch is shorter
+      if one.isPaused then
+        push(places.noTurns, one.group)
+        noteState(places, one.group, one.state.text, textOf(one.state))
+        one.hasLeft = true
+      else
+        local at = head and head.at or one.isMore and now -- what has not been read is looked at in its turn
+        if one.keptAt then at = math.min(at or one.keptAt, one.keptAt) end
+        one.hasLeft = not place(groups, places, one.group, one.state, at)
+      end
+    end
+  end
+  places.noWakes = {} -- what has a turn is among no others
+  return places
+end
+
+local function takeRound()
+  local most = math.min(want - handed, SEATS)
+  local names = namesOf(most, function(many) return redis.call('ZRANGE', groups.turns, 0, many - 1) end)
+  if #names == 0 then return false end
+  local slots = math.max(want - handed, leastSlots)
+  local deep = (#names < most or most == 1) and math.ceil(math.min(slots, SLOTS) / #names) or 1
+  if not areHeadsSmall then deep = math.min(deep, FIRST_READ) end
+  local seats, isCut = seat(names, deep)
+  if isCut then deep = 1 end
+  local visible = 0
+  for _, one in ipairs(seats) do
+    for at = 1, one.isPlain and 10 or 0 do
+      local here = redis.pcall('ZCOUNT', due[at], '-inf', now)
+      visible = visible + (type(here) == 'number' and here or 0)
+    end
+  end
+  -- The first turn comes before any bytes are used up, also where the messages of the groups behind it fill each poll: it is over, and the next poll
+  -- begins with another one.
+  local plain = {}
+  if bytes == 0 and visible > 0 and seats[1].isPlain then
+    claimPlainTurns(plain, 1)
+    if #plain == 0 and not isFull then visible = 0 end -- none of them was a message to hand out
+  end
+  readSlots(seats, deep, slots, visible)
+  local done = claimTurns(seats, deep, visible)
+  local places = writeTurns(seats, done)
+  local before = handed
+  claimPlainTurns(plain, done.plain - #plain)
+  local turn, turns, isPlainOver = 0, {}, visible == 0
+  for _, each in ipairs(done.given) do
+    if not each.one.isPlain then
+      turn = turn + 1
+      hand(GROUPED, each.attempts, each.delivery, each.head.id, string.format('%.0f', each.head.at), each.head.record)
+      handed = handed + 1
+      turns[each.one.group] = turn
+    elseif plain[1] then
+      turn = turn + 1
+      hand(unpack(table.remove(plain, 1)))
+      handed = handed + 1
+      turns[PLAIN] = turn
+    else
+      isPlainOver = not isFull
+    end
+  end
+  local order = {}
+  for _, one in ipairs(seats) do
+    local name = one.isPlain and PLAIN or one.group
+    if one.isPlain and isPlainOver then push(places.noTurns, PLAIN)
+    elseif turns[name] and not one.hasLeft then push(order, name) end
+  end
+  table.sort(order, function(a, b) return turns[a] < turns[b] end)
+  for _, name in ipairs(order) do push(places.turns, nextTurn(groups), name) end
+  writePlaces(groups, places)
+  leastSlots = handed == before and 32 or 0
+  return true
+end
+
+-- After the clock was set back, groups that wait for their rate would wait for the old time; it is later than any that the rate gives now. Delayed
+-- messages have such times too: a few are looked at, each millisecond others. Returns how many have a turn now.
+local function takeLate()
+  local late = groups.rate and redis.call('ZCOUNT', groups.wakes, string.format('(%.0f', now + 1 + groups.rate.per), '+inf') or 0
+  if late == 0 then return 0 end
+  local from = redis.call('ZCARD', groups.wakes) - late + now % math.max(1, late - LATE + 1)
+  local names, turns, moved = redis.call('ZRANGE', groups.wakes, from, from + LATE - 1), {}, {}
+  local texts = statesOf(groups, names)
+  for n, group in ipairs(names) do
+    if #group <= LONGEST_GROUP and readState(groups, texts[n]).window.isMoved then
+      push(turns, nextTurn(groups), group)
+      push(moved, group)
+    end
+  end
+  if #moved > 0 then
+    redis.call('ZADD', groups.turns, 'NX', unpack(turns))
+    redis.call('ZREM', groups.wakes, unpack(moved))
+  end
+  return #moved
+end
+
+takeTurns = function()
+  bringTurns(groups)
+  -- those whose time has come: what they have, and whether they may, is looked at in their turn
+  local woken = namesOf(100, function(most) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, most) end)
+  local turns = {}
+  for _, group in ipairs(woken) do
+    if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) end
+  end
+  if #turns > 0 then redis.call('ZADD', groups.turns, 'NX', unpack(turns)) end
+  if #woken > 0 then redis.call('ZREM', groups.wakes, unpack(woken)) end
+  looked = looked + #woken + takeLate()
+  arePlain = redis.call('EXISTS', unpack(due)) > 0
+  local first = arePlain and earliest({unpack(due)}, LONGEST)
+  if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
+  if isFull then return end
+  if not isOrdered(groups) then -- the next poll goes on
+    changed = changed + 1
+    return claimPlain()
+  end
+  local goesOn = true -- for at least one round, however long it took to come here
+  while goesOn do
+    goesOn = takeRound() and not (isFull or handed >= want or looked >= MOST or isOver())
+  end
+end
+end

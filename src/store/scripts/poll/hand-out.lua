@@ -1,0 +1,109 @@
+-- A part of reliable-poll.lua: what the claims of messages with and without a group need. `fitting` reads messages as far as they fit, `endOf` ends those
+-- that expired or were delivered too often, `give` and `hand` put a claimed one into the reply.
+
+local byAttempt = {}
+local function newDelivery(attempt)
+  local delivery = byAttempt[attempt] or attempt .. ' ' .. token
+  byAttempt[attempt] = delivery
+  return delivery
+end
+
+-- Few are like that.
+local function isSuspect(delivery)
+  return isBeforehand and delivery and string.sub(delivery, -1) == '~'
+end
+
+-- What most have in common is said once: each part of a reply takes the client longer than it takes Redis.
+local last, group, groupPriority, groupDelivery, groupHead = #reply, nil, nil, nil, nil
+local function hand(priority, attempt, delivery, id, visible, record)
+  if priority ~= groupPriority or delivery ~= groupDelivery then
+    reply[last + 1], reply[last + 2], reply[last + 3] = priority, delivery, 0
+    group, groupPriority, groupDelivery, last = last + 3, priority, delivery, last + 3
+    groupHead = log and changeHead('p', attempt, hiddenUntil, priority == GROUPED and 0 or priority)
+  end
+  reply[group] = reply[group] + 1
+  reply[last + 1], reply[last + 2], reply[last + 3] = id, visible, record
+  last = last + 3
+  if log then noteChange(log, groupHead, id) end
+end
+
+-- The first records as far as they fit, and what is known of their deliveries; the first of all however large it is. They are read
+-- in small pages, each one measured where the first of its page is large, so that what is larger than those before it costs one
+-- page; to measure each one always costs several hundredths of a poll.
+local function fitting(ids)
+  local records, delivered = {}, deliveriesOf(deliveries, ids)
+  for from = 1, #ids, PAGE do
+    local to = math.min(from + PAGE - 1, #ids)
+    local first = #ids > 1 and redis.call('HSTRLEN', messages, ids[from]) or 0
+    if first > SMALL then
+      local size, fits = first, from
+      while fits < to do
+        size = size + redis.call('HSTRLEN', messages, ids[fits + 1])
+        if bytes + size > BYTES then break end
+        fits = fits + 1
+      end
+      to = fits
+    end
+    if bytes > 0 and bytes + first > BYTES then return records, delivered, from - 1 end
+    local page, total = redis.call('HMGET', messages, unpack(ids, from, to)), bytes
+    for n = 1, to - from + 1 do
+      local record = page[n]
+      if record then
+        if total > 0 and total + #record > BYTES then
+          bytes = total
+          return records, delivered, from + n - 2
+        end
+        total = total + #record
+      end
+      records[from + n - 1] = record
+    end
+    bytes = total
+    if to < #ids and to < from + PAGE - 1 then return records, delivered, to end
+  end
+  return records, delivered, #ids
+end
+
+-- The first visible ones of a schedule and since when. Ids of other writers can be of any size: a few are read first.
+local areSmall = false
+local function visibleOf(at, most)
+  local schedule, first = due[at], areSmall and most or math.min(most, FIRST_READ)
+  local page = redis.pcall('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', 0, first)
+  if page.err then note('the schedule of priority ' .. (at - 1), page.err) end
+  if areSmall or #page < 2 * first then return page end
+  local size = 0
+  for n = 1, #page, 2 do size = size + #page[n] end
+  areSmall = size <= SMALL_MEMBERS
+  if not areSmall or first == most then return page end
+  return redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+end
+
+-- How what is claimed without a group is handed out.
+local give = hand
+
+-- Where a page had nothing to hand out, the next ones are as large as they may be, however few are wanted: any number of ids can be
+-- before the first message.
+local ended = settings.keepCompleted and {}
+local isFull, least = want == 0, 0
+
+-- What becomes of a message that is not handed out: it expired or was delivered too often; `kept`: the dead letters cannot take it now.
+local function endOf(id, attempts, expires, limit)
+  if expires and expires <= now then
+    deadLetter(queue, nil, id, now)
+    expired = expired + 1
+    if left then left.expired[#left.expired + 1] = id end
+    if log then noteChange(log, 'e,,,', id) end
+  elseif attempts < (limit or limitOfAll) then
+    return nil
+  else
+    local failed = deadLetter(queue, dead, id, now)
+    if failed then
+      note('the dead letters', failed)
+      return 'kept'
+    end
+    deadLettered = deadLettered + 1
+    if left then left.dead[#left.dead + 1] = id end
+    if log then noteChange(log, changeHead('d', attempts), id) end
+  end
+  if ended then ended[#ended + 1] = id end
+  return 'gone'
+end

@@ -1,0 +1,69 @@
+-- A step of reliable-poll.lua: what was not acknowledged in time comes back. Says how many came back (`returned`), and how many claims it looked at
+-- (`changed`).
+
+-- As visible since its visibility ended.
+local returned, changed, backBytes = 0, 0, 0
+local freed, ends = {}, {} -- the groups of them, and how many claims of each have ended
+local function takeBack(member, priority, id, ended)
+  local delivery = deliveryOf(deliveries, id)
+  local attempts = attemptsOf(delivery)
+  if isUnbegun(ended) and not delivery and priority ~= GROUPED then -- the last message of a batch: no consumer had it
+    redis.call('ZADD', due[priority + 1], string.format('%.0f', ended), id)
+    redis.call('ZREM', inFlight, member)
+    return
+  end
+  if isUnbegun(ended) then
+    attempts = math.max(0, attempts - 1)
+    redis.call('HSET', deliveries, id, string.format('%.0f~', attempts))
+    ended = string.format('%.0f', ended)
+    if log then noteChange(log, changeHead('l', attempts, ended), id) end
+  else
+    local stays = delivery and string.find(delivery, ' ~', 1, true) and '~' or '' -- it may have killed its process
+    redis.call('HSET', deliveries, id, attempts .. stays)
+    noteFailure(failures, id, attempts, now, '"its visibility ended"')
+    if log then noteChange(log, changeHead('f', attempts, ended), id, '"its visibility ended"') end
+  end
+  local group, size
+  if priority == GROUPED then
+    group, size = groupOf(messages, id)
+    backBytes = backBytes + size
+  end
+  if group then addToGroup(groups, group, math.ceil(tonumber(ended)), id)
+  else redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], ended, id) end
+  redis.call('ZREM', inFlight, member)
+  if group and not ends[group] then freed[#freed + 1] = group end
+  if group then ends[group] = (ends[group] or 0) - 1 end
+  returned = returned + 1
+end
+
+-- Few at first: nothing says how large they are before they are read.
+local step, isLast = FIRST_READ, false
+while not isLast do
+  local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, step)
+  isLast = #back < 2 * step
+  local gone, members = {}, {}
+  for at = 1, #back, 2 do
+    local member, ended = back[at], back[at + 1]
+    local priority, id = priorityOf(member), string.sub(member, 2)
+    changed = changed + 1
+    if redis.call('HEXISTS', messages, id) == 0 then
+      gone[#gone + 1], members[#members + 1] = id, member
+    elseif priority == GROUPED and canGroup() or priority ~= GROUPED and isSchedule(priority) then
+      takeBack(member, priority, id, ended)
+    else
+      redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
+    end
+    backBytes = backBytes + #member
+    isLast = isLast or returned >= MOST_BACK or changed >= MOST
+    if backBytes > BYTES or isOver() then
+      isLast = true
+      break
+    end
+  end
+  if #gone > 0 then
+    forget(gone)
+    redis.call('ZREM', inFlight, unpack(members))
+  end
+  step = MOST_READ
+end
+refreshGroups(groups, freed, ends)

@@ -1,0 +1,33 @@
+-- A step of reliable-poll.lua: the repeats whose tick has come go into the reply, and the caller prepares their next messages. Gives `ticking`, their
+-- names.
+
+local ticking = {}
+if settings.pollPaused ~= '1' then
+  ticking = namesOf(10, function(most) return redis.pcall('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, most) end)
+end
+if ticking.err then note('the times of repeats', ticking.err) end
+do
+  local prepared = 0 -- bytes
+  for _, name in ipairs(ticking) do
+    if prepared >= BYTES then break end -- the others are due still
+    local length = redis.pcall('HSTRLEN', repeats, name)
+    if type(length) == 'table' then
+      note('the repeats', length.err)
+      redis.call('ZADD', ticks, string.format('%.0f', now + LATER_MS), name)
+    elseif length > largestRepeat then
+      redis.call('ZREM', ticks, name)
+      reply[8], prepared = reply[8] + 1, prepared + #name
+      reply[#reply + 1], reply[#reply + 2] = name, false
+    else
+      local value = redis.call('HGET', repeats, name)
+      if value then
+        redis.call('ZADD', ticks, string.format('%.0f', now + PREPARE_MS), name)
+        reply[8], prepared = reply[8] + 1, prepared + length + #name
+        reply[#reply + 1], reply[#reply + 2] = name, value
+      else
+        redis.call('ZREM', ticks, name)
+      end
+    end
+    changed = changed + 1
+  end
+end
