@@ -44,6 +44,9 @@ const CHUNKS_IN_FLIGHT = 4
 /** By how much the clocks of servers may differ that take each other's place. */
 const SKEW_MS = 1_000
 
+/** For `undeliveredUntilMs`: however late it is, an entry that is not there is added. */
+const EVER = Number.MAX_SAFE_INTEGER
+
 /** One entry on its way into the schedule. */
 export interface PendingOffer {
   readonly payload: Buffer
@@ -242,7 +245,11 @@ export class Offers {
       return await this.#store.offerTogether(attempts)
     } catch (thrown) {
       const error = toError(thrown)
-      if (attempts.length > 1 && mayConcernOne(error)) return this.#store.offerEach(attempts)
+      if (attempts.length > 1 && mayConcernOne(error)) {
+        // what is there, whatever the reply says, is not added again
+        for (const attempt of attempts) attempt.undeliveredUntilMs = EVER
+        return this.#store.offerEach(attempts)
+      }
       return attempts.map(() => (error instanceof RedelayedError ? copyOf(error) : error))
     }
   }
@@ -250,7 +257,7 @@ export class Offers {
   #attempt({ payload, due }: PendingOffer, resends: boolean, id = this.#newId()): Attempt {
     if ('delayMs' in due) warnOfTimestamp(this.#context, this.#identity.name, due.delayMs)
     // what the layer below repeats it repeats at once, and says nothing
-    const undeliveredUntilMs = resends ? Number.MAX_SAFE_INTEGER : FIRST_ATTEMPT
+    const undeliveredUntilMs = resends ? EVER : FIRST_ATTEMPT
     return { payload, due, id, entry: encodeEntry(id, payload), count: 1, undeliveredUntilMs }
   }
 

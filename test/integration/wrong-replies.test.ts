@@ -181,6 +181,27 @@ describe('Replies that are wrong on the wire', () => {
     })
   }
 
+  for (const [error, isRepeated] of [
+    ['ERR upstream failure', false],
+    ['WRONGTYPE Operation against a key holding the wrong kind of value', true],
+    ['ERR The user executing the script may not', true],
+  ] as const) {
+    it(`"${error}" in place of the reply to a script of several offers: none is added twice`, async () => {
+      const proxy = await startReplyProxy()
+      const client = makeClient({ host: '127.0.0.1', port: proxy.port })
+      const queue = client.getQueue<string>(uniqueName(), { codec: codecs.string() })
+      const delayed = client.getDelayedQueue(queue, { deliver: false }) // no other command comes between
+      const values = ['a', 'b', 'c']
+      await Promise.all(values.map(() => delayed.offer('first', 600_000)))
+      proxy.change('commands', () => `-${error}\r\n`)
+      const ended = await Promise.allSettled(values.map((value) => delayed.offer(value, 600_000)))
+      expect(proxy.changed).to.equal(1)
+      expect(ended.map(({ status }) => status)).to.deep.equal(values.map(() => (isRepeated ? 'fulfilled' : 'rejected')))
+      expect(await delayed.readAll()).to.deep.equal(['first', 'first', 'first', ...values])
+      await delayed.clear()
+    })
+  }
+
   it('pushes of an unknown kind are no sign of life: where all replies are lost calls and waits end, and new connections serve', async function () {
     this.timeout(30_000)
     const proxy = await startReplyProxy()

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { inspect } from 'node:util'
-import { brokenAt, isBrief, isTransient, translateError } from '../../src/redis/replies/server-errors.js'
+import { brokenAt, isBrief, isTransient, mayConcernOne, translateError } from '../../src/redis/replies/server-errors.js'
 import {
   AuthError,
   CommandError,
@@ -163,6 +163,25 @@ describe('errors of the connection', () => {
     const error = new ShutdownError('the client was shut down')
     expect(translateError(error)).to.equal(error)
   })
+})
+
+describe('errors that one of several messages in a script may be to blame for', () => {
+  const sha = 'script: f5c3, on @user_script:48.'
+  for (const [message, may] of [
+    [`WRONGTYPE Operation against a key holding the wrong kind of value ${sha}`, true],
+    ['NOPERM this user has no permissions to access one of the keys used as arguments', true],
+    [`ERR The user executing the script can't publish to the channel mentioned in the script ${sha}`, true],
+    [`ERR ACL failure in script: User app has no permissions to access the 'c' channel ${sha}`, true],
+    ["ERR Error running script (call to f_5c3): @user_script:48: The user executing the script can't publish", true],
+    ['ERR upstream failure', false],
+    ['ERR Connection timed out', false],
+    ['OOM command not allowed when used memory > maxmemory', false],
+    ['BUSY Redis is busy running a script.', false],
+  ] as const) {
+    it(`${may ? 'are' : 'are not'}: ${message}`, () => {
+      expect(mayConcernOne(translateError(serverError(message)))).to.equal(may)
+    })
+  }
 })
 
 describe('errors that pass', () => {

@@ -82,10 +82,13 @@ export function isTransient(error: RedelayedError): boolean {
   return error instanceof CommandError && TRANSIENT.has(error.redisCode)
 }
 
-/** Whether one of several messages in a script may be to blame: it alone uses a key of another type, or needs a right that the user lacks. */
+/**
+ * Whether one of several messages in a script may be to blame: it alone uses a key of another type, or needs a right that the user lacks. Not an
+ * error that says nothing of scripts: proxies have such, also in place of the reply of a script that was carried out.
+ */
 export function mayConcernOne(error: Error): boolean {
   if (error instanceof WrongTypeError || error instanceof AuthError) return true
-  return error instanceof CommandError && error.redisCode === 'ERR'
+  return error instanceof CommandError && error.redisCode === 'ERR' && /\bscript\b/.test(error.message)
 }
 
 /**
