@@ -20,10 +20,10 @@ export async function run<S extends ScriptSource, R>(
 ): Promise<R> {
   const { source } = script
   const list = commandArgs(source, keys, args)
-  const run = known.get(sender) ?? new Set()
+  const scripts = scriptsOf(sender)
   const byText = (): Promise<unknown> => sender.call('EVAL', [source.source, ...list], options)
   let reply: unknown
-  if (run.has(source.sha1) || bytesOf(list) <= source.source.length) {
+  if (scripts.has(source.sha1) || bytesOf(list) <= source.source.length) {
     try {
       reply = await sender.call('EVALSHA', [source.sha1, ...list], options)
     } catch (error) {
@@ -33,7 +33,7 @@ export async function run<S extends ScriptSource, R>(
   } else {
     reply = await byText()
   }
-  known.set(sender, run.add(source.sha1))
+  scripts.add(source.sha1)
   return script.decode(reply)
 }
 
@@ -75,6 +75,12 @@ function decoded<S extends ScriptSource, R>(script: Script<S, R>, reply: unknown
   } catch (thrown) {
     return toError(thrown)
   }
+}
+
+function scriptsOf(sender: object): Set<string> {
+  const scripts = known.get(sender) ?? new Set()
+  if (scripts.size === 0) known.set(sender, scripts)
+  return scripts
 }
 
 /** About. */
