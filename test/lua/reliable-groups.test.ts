@@ -216,6 +216,44 @@ describe('messages with groups', () => {
     })
   }
 
+  for (const [what, take] of [
+    ['turns and times', ({ keys }: ReliableFixture) => rig.redis.del(keys.groupTurns, keys.groupWakes)],
+    ['places', ({ keys }: ReliableFixture) => rig.redis.del(keys.groupOrder, keys.groupTurns, keys.groupWakes)],
+  ] as const) {
+    it(`come where another program took all their ${what}, also those that were delayed`, async () => {
+      const queue = await rig.queue()
+      const items = Array.from({ length: 60 }, (_, n) => ({ id: `${n}`, group: `g${n % 20}`, at: NOW + 10 * (n % 3) }))
+      await add(queue, items)
+      await take(queue)
+      const got: string[] = []
+      for (let nowMs = NOW + 10; got.length < 60 && nowMs < NOW + 500; nowMs++) {
+        const reply = await poll(queue, { nowMs, count: 100 })
+        got.push(...ids(reply))
+        await acknowledge(queue, reply, nowMs)
+      }
+      expect(got.sort()).to.deep.equal(items.map(({ id }) => id).sort())
+      expect(await rig.redis.exists(queue.keys.groupOrder, queue.keys.groupTurns, queue.keys.groupWakes)).to.equal(0)
+    })
+  }
+
+  it('that wait for a limit, or are paused, are left where they are by polls that find nothing', async () => {
+    const queue = await rig.queue()
+    await rig.redis.hset(queue.keys.config, 'groupConcurrency', 1)
+    await add(
+      queue,
+      ['full', 'paused'].flatMap((group) => [1, 2].map((n) => ({ id: `${group} ${n}`, group }))),
+    )
+    const { channel, keys } = queue
+    await run(rig.sender, pauseGroup, keys, { channel, nowMs: NOW, pause: true, group: Buffer.from('paused') })
+    expect(ids(await poll(queue, { count: 10 }))).to.deep.equal(['full 1'])
+    const before = await queue.read()
+    for (let nowMs = NOW; nowMs < NOW + 8; nowMs++) {
+      const reply = await poll(queue, { count: 10, nowMs })
+      expect(reply).to.deep.include({ messages: [], next: NOW + 500, changed: 0 })
+    }
+    expect(await queue.read()).to.deep.equal(before)
+  })
+
   it('come where another program gave their places other scores, as many as there are', async () => {
     const queue = await made()
     await add(

@@ -259,6 +259,25 @@ local function takeLate()
   return #moved
 end
 
+-- Another program can have taken a message's place in the order, or the turn and the time of its group. So a poll that found nothing looks at a few of the
+-- visible messages, each millisecond at others, and puts them where they belong; what is no message goes.
+local function findLost()
+  local visible = redis.call('ZCOUNT', groups.schedule, '-inf', now)
+  if visible == 0 then return end
+  local from, names, known = now % visible, {}, {}
+  local found = redis.call('ZRANGE', groups.schedule, from, math.min(from + FEW_NAMES, visible) - 1, 'WITHSCORES')
+  for at = 1, #found, 2 do
+    local group, size = groupOf(messages, found[at])
+    bytes = bytes + size
+    if group then addToGroup(groups, group, math.ceil(tonumber(found[at + 1])), found[at])
+    elseif size == 0 then redis.call('ZREM', groups.schedule, found[at]) end
+    if group and not known[group] then push(names, group) end
+    if group then known[group] = true end
+    if bytes > BYTES then break end
+  end
+  if refreshGroups(groups, names, {}, true) then changed = changed + 1 end
+end
+
 takeTurns = function()
   bringTurns(groups)
   -- those whose time has come: what they have, and whether they may, is looked at in their turn
@@ -282,5 +301,6 @@ takeTurns = function()
   while goesOn do
     goesOn = takeRound() and not (isFull or handed >= want or looked >= MOST or isOver())
   end
+  if handed == 0 and not isFull then findLost() end
 end
 end
