@@ -243,6 +243,30 @@ describe('nodes of a cluster', () => {
       await eventually(async () => expect(await queue.size()).to.equal(2), 15_000)
     })
 
+    if (whose === 'an own Cluster') {
+      it(`${whose} whose only connection broke does not wait for the silent node that it asked for the slots before`, async function () {
+        this.timeout(30_000)
+        const master = await startNode(
+          () => ':1\r\n',
+          (port) => slots(port, 'master'),
+        )
+        let table = (): string => slots(master.port, 'master')
+        const replica = await startNode(
+          () => ':2\r\n',
+          () => table(),
+          'replica 127.0.0.1:1@2 myself,master\nmaster 127.0.0.1:3@4 fail\n',
+        )
+        // which gives each node 15 s to say the slots
+        const { queue } = await setUpAt([master, replica], { connectTimeout: 30_000, commandTimeout: 500 })
+        expect(await queue.size()).to.equal(1)
+        table = () => slots(replica.port, 'replica')
+        master.mute()
+        const mutedAt = performance.now()
+        await eventually(async () => expect(await queue.size()).to.equal(2), 25_000)
+        expect(performance.now() - mutedAt).to.be.below(13_000)
+      })
+    }
+
     for (const [when, first] of [
       ['from the start', 'unknown'],
       ['later', 'own'],

@@ -15,6 +15,8 @@ class FakeCluster {
     this.#answer = answer
   }
 
+  on(): void {}
+
   nodes(): unknown[] {
     return Array.from({ length: this.#count })
   }

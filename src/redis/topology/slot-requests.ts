@@ -36,6 +36,8 @@ export function askSideBySide(cluster: Cluster): () => void {
     if (!own.isRefreshing) round = new Round(request, Math.min(MAX_ASKED, cluster.nodes('all').length))
     refresh(callback)
   }
+  // no connection is left: ioredis begins anew with all nodes that it was given, and must not wait for those that it asks still
+  cluster.on('close', () => round.giveUp())
   return () => round.giveUp()
 }
 
