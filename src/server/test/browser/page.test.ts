@@ -159,6 +159,15 @@ describe('the page', function () {
     })
   }
 
+  it('shows as code what the doctor says between backticks', async () => {
+    const page = await enter()
+    await signIn(page)
+    await goTo(page, '/doctor')
+    const code = page.locator('main p code').filter({ hasText: 'redelayed resume' })
+    await code.first().waitFor()
+    expect(await page.locator('.findings').innerText()).not.to.include('`')
+  })
+
   it('runs nothing of hostile ids, bodies, headers, reasons and answers, and keeps its layout', async () => {
     const page = await enter({ width: 400 })
     await signIn(page)

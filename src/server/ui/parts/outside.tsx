@@ -18,7 +18,12 @@ export function Outside({ text, limit = 200, mono, block }: OutsideProps): JSX.E
   return (
     <bdi class={`outside${mono === true ? ' mono' : ''}`}>
       {parts.map(({ text: part, isEscape }) => (isEscape ? <span class="escape">{part}</span> : part))}
-      {cut > 0 && <span class="muted"> … {count(cut)} more characters</span>}
+      {cut > 0 && (
+        <span class="muted">
+          {' '}
+          … {count(cut)} more {cut === 1 ? 'character' : 'characters'}
+        </span>
+      )}
     </bdi>
   )
 }

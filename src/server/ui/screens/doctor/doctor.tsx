@@ -49,17 +49,39 @@ function Report(): JSX.Element {
               {!isNone(finding.queue) && <Outside text={finding.queue} limit={128} mono />}
             </div>
             <p>
-              <Outside text={finding.message} limit={1_000} />
+              <Sentence text={finding.message} />
             </p>
             {!isNone(finding.advice) && finding.advice !== '' && (
               <p class="muted">
-                <Outside text={finding.advice} limit={1_000} />
+                <Sentence text={finding.advice} />
               </p>
             )}
           </li>
         ))}
       </ul>
       {findings.length > MOST && <p class="muted">{findings.length - MOST} more findings</p>}
+    </>
+  )
+}
+
+const MOST_CHARACTERS = 1_000
+
+/** What the doctor says to a terminal: between backticks stands code. */
+function Sentence({ text }: { readonly text: string }): JSX.Element {
+  const pieces = text.split('`')
+  if (text.length > MOST_CHARACTERS || pieces.length % 2 === 0) return <Outside text={text} limit={MOST_CHARACTERS} />
+  return (
+    <>
+      {pieces.map((piece, at) => {
+        if (piece === '') return null
+        return at % 2 === 0 ? (
+          <Outside key={at} text={piece} limit={MOST_CHARACTERS} />
+        ) : (
+          <code key={at}>
+            <Outside text={piece} limit={MOST_CHARACTERS} />
+          </code>
+        )
+      })}
     </>
   )
 }
