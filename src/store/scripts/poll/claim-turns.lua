@@ -259,23 +259,23 @@ local function takeLate()
   return #moved
 end
 
--- Another program can have taken a message's place in the order, or the turn and the time of its group. So a poll that found nothing looks at a few of the
--- visible messages, each millisecond at others, and puts them where they belong; what is no message goes.
+-- Another program can have taken a message's place in the order, or the turn and the time of its group. So a poll that found nothing looks at one of the
+-- visible messages, each time at another, and at those behind it while they are not where they belong; what is no message goes. A large one, which
+-- is read whole for its group, is seldom looked at.
 local function findLost()
+  local LARGE, SELDOM, MOST_LOST = 65536, 16, 256
   local visible = redis.call('ZCOUNT', groups.schedule, '-inf', now)
-  if visible == 0 then return end
-  local from, names, known = now % visible, {}, {}
-  local found = redis.call('ZRANGE', groups.schedule, from, math.min(from + FEW_NAMES, visible) - 1, 'WITHSCORES')
-  for at = 1, #found, 2 do
-    local group, size = groupOf(messages, found[at])
-    bytes = bytes + size
-    if group then addToGroup(groups, group, math.ceil(tonumber(found[at + 1])), found[at])
-    elseif size == 0 then redis.call('ZREM', groups.schedule, found[at]) end
-    if group and not known[group] then push(names, group) end
-    if group then known[group] = true end
-    if bytes > BYTES then break end
+  local at = visible > 0 and math.floor(nowExact * 997) % visible
+  for _ = 1, math.min(MOST_LOST, visible) do
+    local id, due = unpack(redis.call('ZRANGE', groups.schedule, at, at, 'WITHSCORES'))
+    if not id or redis.call('HSTRLEN', messages, id) > LARGE and now % SELDOM > 0 then return end
+    local group, size = groupOf(messages, id)
+    local hasNoPlace = group and addToGroup(groups, group, math.ceil(tonumber(due)), id)
+    local isLost = group and refreshGroup(groups, group) or hasNoPlace or size == 0 and redis.call('ZREM', groups.schedule, id) == 1
+    bytes, at = bytes + size, at + 1
+    if isLost then changed = changed + 1 end
+    if not isLost or bytes > BYTES or isOver() then return end
   end
-  if refreshGroups(groups, names, {}, true) then changed = changed + 1 end
 end
 
 takeTurns = function()

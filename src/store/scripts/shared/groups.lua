@@ -42,12 +42,13 @@ local function placeOf(group, at, id)
   return prefixOf(group) .. string.format('%016.0f', at) .. id
 end
 
--- `addToGroup` puts a message among those that wait in its group, `takeFromGroup` takes it out. A time that no script gives, of which a place in the
+-- `addToGroup` puts a message among those that wait in its group, and returns whether it had no place there; `takeFromGroup` takes it out. A time that no script gives, of which a place in the
 -- order cannot be made, is one that it can be made of: else the message would be in the schedule only, and never be found.
 local function addToGroup(groups, group, at, id)
   at = math.max(0, math.min(at, 9007199254740991))
-  redis.call('ZADD', groups.order, 0, placeOf(group, at, id))
+  local added = redis.call('ZADD', groups.order, 0, placeOf(group, at, id))
   redis.call('ZADD', groups.schedule, string.format('%.0f', at), id)
+  return added == 1
 end
 
 local function takeFromGroup(groups, group, id)
