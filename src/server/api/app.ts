@@ -76,8 +76,11 @@ export interface Api {
 export async function createApp(parts: AppParts): Promise<Api> {
   const { settings, topics, keys, metrics, endpoints, dispatcher, gate, deliveryLog, restores } = parts
   const waits = new Waits()
-  const { app, rates } = await createBaseApp({ ...parts, waits })
-  const context: Context = { topics, settings, metrics, waits, endpoints, dispatcher, gate, deliveryLog, restores }
+  const { app, rates, answers } = await createBaseApp({ ...parts, waits })
+  const context: Context = {
+    ...{ topics, settings, metrics, waits, answers },
+    ...{ endpoints, dispatcher, gate, deliveryLog, restores },
+  }
   await app.register(async (scope) => {
     const routes = scope as App
     auditRoutes(routes, parts.audit) // before the others: its hook is for all of them

@@ -2,17 +2,20 @@ import swagger from '@fastify/swagger'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { LogController, type FastifyInstance, type FastifyReply } from 'fastify'
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ServerSettings } from '../config/server-settings.js'
 import type { Sessions } from '../console/sessions.js'
 import type { Tracing } from '../topics/tracing.js'
 import type { ApiKeys } from './api-keys.js'
+import { Answers } from './answers.js'
 import { authorize } from './authorize.js'
 import { Bodies } from './bodies.js'
 import { assertUncompressed, readOnlyJson } from './content.js'
 import { named, withComponents } from './components.js'
 import type { App, Waits } from './context.js'
 import { described } from './described.js'
+import { lingerAfterEarlyAnswers } from './lingering.js'
 import { loggerOf } from './logger.js'
 import type { Metrics } from './metrics.js'
 import { Paths } from './paths.js'
@@ -44,7 +47,9 @@ const PROBLEM = 'application/problem+json'
 const BATCH_PATH = '/v1/topics/:topic/messages/batch'
 
 /** An app without routes: what all routes share. */
-export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: App; readonly rates: RateLimit }> {
+export async function createBaseApp(
+  parts: BaseParts,
+): Promise<{ readonly app: App; readonly rates: RateLimit; readonly answers: Answers }> {
   const { settings, keys, metrics, waits } = parts
   const app = fastify({
     logger: settings.logLevel === 'silent' ? false : loggerOf(settings.logLevel),
@@ -66,12 +71,14 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
     routerOptions: { maxParamLength: 3_600 },
     http: {
       connectionsCheckingInterval: 1_000,
+      requireHostHeader: false, // which Node refuses without saying why
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: Math.min(15_000, settings.requestTimeout),
     },
     clientErrorHandler: answerUnreadable,
   }).withTypeProvider<TypeBoxTypeProvider>()
   app.server.maxConnections = settings.maxConnections
+  app.server.on('checkExpectation', refuseExpectation)
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(() => JSON.stringify)
   readOnlyJson(app)
@@ -89,6 +96,8 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
     void reply.header('Cache-Control', 'no-store')
     if (waits.isStopping) void reply.header('Connection', 'close')
     assertUncompressed(request)
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+      throw new BadRequest('invalid-request', 'a request of HTTP/1.1 has a Host')
     done()
   })
   const rates = new RateLimit(settings.rateLimit)
@@ -96,6 +105,10 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
   const bodies = new Bodies(settings.maxBodiesBytes)
   bodies.watch(app) // after the key was checked, where the route asks for one
   metrics.bodyBytes = () => bodies.bytes
+  lingerAfterEarlyAnswers(app)
+  const answers = new Answers(settings.maxAnswersBytes)
+  answers.watch(app)
+  metrics.answerBytes = () => answers.bytes
   app.addHook('preValidation', (request, _, done) => {
     // null is a body, and a wrong one
     if (request.routeOptions.config.bodyIsOptional && request.body === undefined) request.body = {}
@@ -132,7 +145,7 @@ export async function createBaseApp(parts: BaseParts): Promise<{ readonly app: A
   })
 
   await describe(app, parts.version)
-  return { app, rates }
+  return { app, rates, answers }
 }
 
 interface Operation {
@@ -198,6 +211,13 @@ async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, vers
     const problems = { description: 'A problem', content: { [PROBLEM]: { schema: ProblemOutput } } }
     route.schema.response = { ...responses, '4xx': problems, '5xx': problems }
   })
+}
+
+/** Node refuses what it does not know without saying why. */
+function refuseExpectation(_: IncomingMessage, response: ServerResponse): void {
+  const body = JSON.stringify(problem('expectation-failed', 'only "100-continue" is known'))
+  response.writeHead(417, { 'Content-Type': PROBLEM, 'Content-Length': Buffer.byteLength(body), Connection: 'close' })
+  response.end(body)
 }
 
 /** What Node could not read as a request: the answer goes to the bare socket. */

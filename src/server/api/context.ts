@@ -12,6 +12,7 @@ import type { Dispatcher } from '../delivery/dispatcher.js'
 import type { EndpointGate } from '../delivery/endpoint-gate.js'
 import type { Endpoints } from '../delivery/endpoints.js'
 import type { Topics } from '../topics/topics.js'
+import type { Answers } from './answers.js'
 import type { Metrics } from './metrics.js'
 import type { Restores } from './restores.js'
 
@@ -25,6 +26,7 @@ export interface Context {
   readonly settings: ServerSettings
   readonly metrics: Metrics
   readonly restores: Restores
+  readonly answers: Answers
   /** Waits that end when the service stops. */
   readonly waits: Waits
 }

@@ -83,6 +83,16 @@ export class Metrics {
       this.#bodies.set(this.bodyBytes())
     },
   })
+  /** Of all requests under way. */
+  answerBytes: () => number = () => 0
+  readonly #answers: Gauge = new Gauge({
+    name: 'redelayed_answer_bytes',
+    help: 'Bytes of the large answers that are made or sent.',
+    registers: [this.registry],
+    collect: () => {
+      this.#answers.set(this.answerBytes())
+    },
+  })
   readonly #sizes = new Gauge({
     name: 'redelayed_topic_messages',
     help: `Messages of each topic by state, of ${MOST_TOPICS} topics at most.`,

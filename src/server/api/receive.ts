@@ -14,11 +14,12 @@ export interface Wanted {
 
 /** Messages for the client of a request, or none when the wait is over. What a client that has hung up would have got is given back. */
 export async function receive(
-  { topics, settings, metrics, waits }: Context,
+  { topics, settings, metrics, waits, answers }: Context,
   request: FastifyRequest,
   reply: FastifyReply,
   { topic: name, max, wait, visibilityTimeout }: Wanted,
 ): Promise<{ readonly messages: readonly ReceivedMessage[]; readonly isGone: () => boolean }> {
+  answers.assertRoom()
   const topic = await topics.open(name, { create: true })
   const waiting = waits.begin()
   let received: Received | undefined

@@ -48,6 +48,12 @@ export const SETTINGS = {
     4 * MiB,
     65_536 * MiB,
   ),
+  maxAnswersBytes: size(
+    'What the large answers under way have together; a request for one more is a 503.',
+    256 * MiB,
+    16 * MiB,
+    65_536 * MiB,
+  ),
   maxFanOut: whole('The most topics that one message is pushed to by one request.', 100, 1, 1_000),
   idempotencyPeriod: duration('How long an idempotency key is known.', 86_400_000, 1_000, 2_592_000_000),
   maxIdempotencyKeys: whole('How many idempotency keys are known at once.', 1_000_000, 1, 1_000_000_000),

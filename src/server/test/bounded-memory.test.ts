@@ -225,3 +225,65 @@ describe('the bodies of all requests under way', function () {
     }
   })
 })
+
+describe('the answers under way', function () {
+  this.timeout(60_000)
+  let server: TestService
+  let topic: string
+  const sockets = new Set<Socket>()
+  before(async () => {
+    server = await startTestService({ maxAnswersBytes: 16 * 1_048_576 })
+    topic = server.topic()
+    for (const id of ids)
+      await server.ask('POST', `/v1/topics/${topic}/messages`, { id, delay: 3_600_000, body: 'x'.repeat(MILLION) })
+  })
+  afterEach(() => {
+    for (const socket of sockets) socket.destroy()
+    sockets.clear()
+  })
+  after(() => server.stop())
+
+  const counted = async (): Promise<number> => {
+    const metrics = await server.ask('GET', '/metrics')
+    return Number(/^redelayed_answer_bytes (\d+)$/m.exec(metrics.body as unknown as string)?.[1])
+  }
+  /** A client that asks for pages, and reads nothing of them. */
+  async function asks(pages: number): Promise<Socket> {
+    const { hostname, port } = new URL(server.url)
+    const socket = connect(Number(port), hostname).pause()
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    await once(socket, 'connect')
+    const lines = [
+      `GET /v1/topics/${topic}/messages HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${server.key}`,
+      '',
+      '',
+    ]
+    socket.write(lines.join('\r\n').repeat(pages))
+    return socket
+  }
+
+  it('have a bound: one more page or receive is refused before anything is read, and served when others were read', async () => {
+    const other = server.topic()
+    await server.ask('POST', `/v1/topics/${other}/messages`, { id: 'small', body: 1 })
+    // a page has about 8 MiB: there is room for one that is sent and none beside it
+    const greedy = await asks(2)
+    await eventually(async () => expect(await counted()).to.be.above(8 * MILLION))
+    await eventually(async () => {
+      const page = await server.ask('GET', `/v1/topics/${topic}/messages`)
+      expect([page.status, page.body.code]).to.deep.equal([503, 'too-many-answers'])
+      expect(page.headers.get('retry-after')).to.equal('1')
+    })
+    const received = await server.ask('POST', `/v1/topics/${other}/receive`, {})
+    expect([received.status, received.body.code]).to.deep.equal([503, 'too-many-answers'])
+    expect((await server.ask('GET', `/v1/topics/${other}`)).body.counts).to.include({ visible: 1, inFlight: 0 })
+    expect((await server.ask('POST', `/v1/topics/${other}/messages`, { body: 1 })).status, 'a push').to.equal(201)
+    greedy.destroy()
+    await eventually(async () => expect(await counted()).to.equal(0))
+    expect((await server.ask('GET', `/v1/topics/${topic}/messages`)).status).to.equal(200)
+    await eventually(async () => expect(await counted()).to.equal(0))
+    expect((await server.ask('POST', `/v1/topics/${other}/receive`, {})).body.messages).to.have.length(1)
+  })
+})

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { startTestService, type Answer, type TestService } from './support/service.js'
@@ -158,6 +159,24 @@ describe('the HTTP API, hostile requests', function () {
       .and.include('body-too-large')
     // beyond the limit only what was already on its way in buffers of the system
     expect(chunked.sent).to.be.below(64 * 1_048_576)
+  })
+
+  it('are answered so that a client can read it that sends everything before it looks for an answer', async () => {
+    const body = Buffer.alloc(6_000_000, ' ')
+    const { hostname, port } = new URL(server.url)
+    for (let round = 0; round < 10; round++) {
+      const socket = connect(Number(port), hostname).pause()
+      socket.on('error', () => undefined)
+      await once(socket, 'connect')
+      socket.write(head(`/v1/topics/${topic}/messages`, `Content-Length: ${body.length}`))
+      const failure = await new Promise((resolve) => socket.write(body, resolve))
+      expect(failure, `what came of sending in round ${round}`).to.equal(null)
+      let text = ''
+      socket.on('data', (bytes: Buffer) => (text += bytes.toString())).resume()
+      await once(socket, 'end')
+      socket.destroy()
+      expect(text).to.match(/^HTTP\/1\.1 413 /)
+    }
   })
 
   it('asks for the key before it reads a body', async () => {
