@@ -12,7 +12,10 @@ const [B64_1, B64_2] = ['[A-Za-z0-9+/][AQgw]==', '[A-Za-z0-9+/]{2}[AEIMQUYcgkosw
 const FORMS: Readonly<Record<string, Json>> = {
   bodyBase64: { pattern: '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' },
   leases: {
-    items: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\\.\\d{1,9}\\.[A-Za-z0-9_-]{1,1024}$' },
+    items: {
+      type: 'string',
+      pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\\.\\d{1,9}(~\\d{1,15})?\\.[A-Za-z0-9_-]{1,1024}$',
+    },
   },
   // its check takes time that grows with the square of their number
   topics: { uniqueItems: true },

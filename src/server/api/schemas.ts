@@ -1,4 +1,5 @@
 import { Type, type TSchema } from 'typebox'
+import { ENDPOINT_ID } from '../topics/body.js'
 import { TOPIC_NAME, TOPIC_PATTERN } from '../topics/topic-name.js'
 
 const closed = { additionalProperties: false } as const
@@ -7,7 +8,6 @@ const DAY_MS = 86_400_000
 const MAX_MS = 10_000_000 * DAY_MS
 
 const UUID = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
-export const ENDPOINT_ID = '^ep_[A-Za-z0-9_-]{16}$'
 
 const Ms = (description: string, minimum = 0) =>
   Type.Integer({ minimum, maximum: MAX_MS, description: `${description}, in milliseconds` })
@@ -123,6 +123,19 @@ const when = {
   priority: Type.Optional(Type.Integer({ minimum: 0, maximum: 9, description: '9 is the highest' })),
 }
 
+/** In the place of what the topic says. */
+const own = {
+  retryDelays: Type.Array(Ms('Before the next delivery'), {
+    minItems: 1,
+    maxItems: 100,
+    description: 'As of a topic, for this message',
+  }),
+  endpoint: Type.String({
+    pattern: ENDPOINT_ID,
+    description: 'Where its webhook goes, in the place of the endpoint of its topic, which has to have one',
+  }),
+}
+
 export const MessageInput = Type.Object(
   {
     id: Type.Optional(Type.String({ minLength: 1, maxLength: 512, description: 'Default: a UUID of version 7' })),
@@ -130,6 +143,8 @@ export const MessageInput = Type.Object(
     ...when,
     timeToLive: Type.Optional(Ms('It is removed when no consumer handled it so long after it was due', 1)),
     deliveryLimit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+    retryDelays: Type.Optional(own.retryDelays),
+    endpoint: Type.Optional(own.endpoint),
     ...content,
     headers: Type.Optional(Headers),
     existing: Type.Optional(
@@ -226,6 +241,8 @@ export const BatchOutput = Type.Object({
 const shown = {
   ...content,
   bizKey: Type.Optional(Type.String()),
+  retryDelays: Type.Optional(own.retryDelays),
+  endpoint: Type.Optional(own.endpoint),
   headers: Type.Record(Type.String(), Type.String()),
 }
 
@@ -389,10 +406,21 @@ export const PauseInput = Type.Object(
   closed,
 )
 export const PurgeInput = Type.Object(
-  { what: Type.Optional(Type.Enum(['messages', 'dead-letters'], { description: 'Default messages' })) },
+  {
+    what: Type.Optional(Type.Enum(['messages', 'dead-letters'], { description: 'Default messages' })),
+    ids: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 576 }), {
+        minItems: 1,
+        maxItems: 500,
+        description: 'Only these; default all',
+      }),
+    ),
+  },
   closed,
 )
-export const PurgeOutput = Type.Object({ purged: Type.Integer({ description: 'About how many there were' }) })
+export const PurgeOutput = Type.Object({
+  purged: Type.Integer({ description: 'About how many there were; of some ids how many are gone' }),
+})
 export const RedriveInput = Type.Object(
   {
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'The oldest so many; default 100' })),
@@ -533,6 +561,17 @@ export const Delivery = Type.Object({
 })
 export const DeliveryPage = Type.Object({
   deliveries: Type.Array(Delivery),
+  cursor: Type.Optional(Type.String()),
+})
+
+export const DeliveriesQuery = Type.Object({
+  cursor: Cursor,
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: 'Default 100' })),
+  endpoint: Type.Optional(Type.String({ pattern: ENDPOINT_ID, description: 'Only of this one' })),
+})
+export const DeliveryOfAll = Type.Object({ endpoint: Type.String(), ...Delivery.properties })
+export const DeliveriesPage = Type.Object({
+  deliveries: Type.Array(DeliveryOfAll),
   cursor: Type.Optional(Type.String()),
 })
 export const AuditPage = Type.Object({

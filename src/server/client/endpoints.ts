@@ -6,6 +6,7 @@ import type { CallOptions, Requests } from './requests.js'
 export type Endpoint = Static<typeof schemas.EndpointOutput>
 export type EndpointMade = Static<typeof schemas.EndpointMade>
 export type Secret = Static<typeof schemas.SecretOutput>
+export type DeliveryOfAll = Static<typeof schemas.DeliveryOfAll>
 export type LoggedDelivery = Static<typeof schemas.DeliveryPage>['deliveries'][number]
 
 /** Where webhooks go. */
@@ -61,6 +62,11 @@ export class Endpoints {
   /** The last webhooks with their answers, the newest first. */
   deliveries(id: string, options: CallOptions = {}): AsyncGenerator<LoggedDelivery, void> {
     return pagesOf(this.#requests, `${pathOf(id)}/deliveries`, 'deliveries', options)
+  }
+
+  /** Those of all endpoints together. */
+  allDeliveries(options: CallOptions = {}): AsyncGenerator<DeliveryOfAll, void> {
+    return pagesOf(this.#requests, '/v1/deliveries', 'deliveries', options)
   }
 }
 

@@ -148,9 +148,13 @@ export class TopicClient<T> {
     await this.#do('resume', { what }, signal)
   }
 
-  /** Removes all messages, or all dead letters. Resolves with about how many. */
-  async purge(what: 'messages' | 'dead-letters' = 'messages', { signal }: CallOptions = {}): Promise<number> {
-    return (await this.#do<Static<typeof schemas.PurgeOutput>>('purge', { what }, signal)).purged
+  /** Removes all messages, or all dead letters, or those of some ids. Resolves with about how many. */
+  async purge(
+    what: 'messages' | 'dead-letters' = 'messages',
+    { signal, ids }: CallOptions & { readonly ids?: readonly string[] } = {},
+  ): Promise<number> {
+    const which = { what, ...(ids && { ids }) }
+    return (await this.#do<Static<typeof schemas.PurgeOutput>>('purge', which, signal)).purged
   }
 
   #do<R>(what: string, body: object, signal: AbortSignal | undefined): Promise<R> {

@@ -19,6 +19,21 @@ export interface LoggedDelivery {
   readonly answer: string
 }
 
+/** Where a page of several endpoints ends: what is newer was on it, and of the same place what is of endpoints up to this one. */
+export interface DeliveryPlace {
+  readonly place: string
+  readonly endpoint: string
+}
+
+export interface DeliveriesOfAll {
+  readonly deliveries: readonly (LoggedDelivery & { readonly endpoint: string })[]
+  readonly next: DeliveryPlace | undefined
+}
+
+interface PlacedDelivery extends DeliveryPlace {
+  readonly delivery: LoggedDelivery
+}
+
 const OUTCOMES: readonly unknown[] = ['delivered', 'failed', 'gone'] satisfies LoggedDelivery['outcome'][]
 const FORM: Form<LoggedDelivery> = {
   ...{ id: 'text', topic: 'text', attempt: 'number', at: 'number', status: 'number?' },
@@ -47,6 +62,50 @@ export class DeliveryLog {
     return this.#log.list(keyOf(endpoint), count, before)
   }
 
+  /**
+   * Those of several endpoints together, the newest first, from behind a place on. Only logs that have something new enough are read beyond their first
+   * entry, some at a time: a page of a thousand endpoints is in memory with the entries of a few.
+   */
+  async listOf(endpoints: readonly string[], count: number, after?: DeliveryPlace): Promise<DeliveriesOfAll> {
+    const heads = new Map<string, string>()
+    await inChunks(endpoints, async (endpoint) => {
+      const [first] = (await this.#log.places(keyOf(endpoint), 1, beginOf(endpoint, after))).entries
+      if (first !== undefined) heads.set(endpoint, first.place)
+    })
+    const found: PlacedDelivery[] = []
+    const byHead = [...heads].sort(([a, placeA], [b, placeB]) => byPlace(placeA, placeB) || (a < b ? -1 : 1))
+    for (let from = 0; from < byHead.length; from += READ_AT_ONCE) {
+      const last = found[count]
+      const some = byHead.slice(from, from + READ_AT_ONCE)
+      if (last !== undefined && some.every(([, place]) => byPlace(last.place, place) < 0)) break
+      await Promise.all(
+        some.map(async ([endpoint]) => {
+          found.push(...(await this.#some(endpoint, count + 1, beginOf(endpoint, after))))
+        }),
+      )
+      found.sort((a, b) => byPlace(a.place, b.place) || (a.endpoint < b.endpoint ? -1 : 1))
+      found.splice(count + 1)
+    }
+    const page = found.slice(0, count)
+    const last = page.at(-1)
+    return {
+      deliveries: page.map(({ endpoint, delivery }) => ({ endpoint, ...delivery })),
+      next: found.length > count && last !== undefined ? { place: last.place, endpoint: last.endpoint } : undefined,
+    }
+  }
+
+  /** A page of a log ends early where its entries are large. */
+  async #some(endpoint: string, count: number, before: string | undefined): Promise<PlacedDelivery[]> {
+    const found: PlacedDelivery[] = []
+    for (let from = before; found.length < count;) {
+      const { entries, next } = await this.#log.places(keyOf(endpoint), count - found.length, from)
+      found.push(...entries.map(({ place, entry }) => ({ place, endpoint, delivery: entry })))
+      if (next === undefined) break
+      from = next
+    }
+    return found
+  }
+
   forget(endpoint: string): Promise<void> {
     return this.#log.forget(keyOf(endpoint))
   }
@@ -65,6 +124,30 @@ function shownText(body: Buffer): string {
   const bytes = Buffer.from(text)
   // half a character at the end is left out
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, ANSWER_BYTES), { stream: true })
+}
+
+/** Logs that are read at once. */
+const READ_AT_ONCE = 8
+
+async function inChunks(all: readonly string[], work: (each: string) => Promise<void>): Promise<void> {
+  for (let from = 0; from < all.length; from += READ_AT_ONCE)
+    await Promise.all(all.slice(from, from + READ_AT_ONCE).map(work))
+}
+
+/** The later place first. */
+function byPlace(a: string, b: string): number {
+  const [[msA = 0, nA = 0], [msB = 0, nB = 0]] = [a, b].map((place) => place.split('-').map(Number)) as [
+    number[],
+    number[],
+  ]
+  return msB - msA || nB - nA
+}
+
+/** Places are of one log: another endpoint can have the same one. */
+function beginOf(endpoint: string, after: DeliveryPlace | undefined): string | undefined {
+  if (after === undefined || endpoint <= after.endpoint) return after?.place
+  const [ms = '0', n = '0'] = after.place.split('-')
+  return `${ms}-${BigInt(n) + 1n}`
 }
 
 function keyOf(endpoint: string): string {

@@ -1,5 +1,6 @@
 import type { ReliableMessage } from 'redelayed'
 import type { Topic } from '../topics/topic.js'
+import { TopicError } from '../topics/errors.js'
 import type { Topics } from '../topics/topics.js'
 import type { Tracing } from '../topics/tracing.js'
 import { Delivery, type Delivered } from './delivery.js'
@@ -9,7 +10,7 @@ import type { EndpointGate } from './endpoint-gate.js'
 import { endpointOf, type EndpointRecord } from './endpoint-record.js'
 import type { Endpoints } from './endpoints.js'
 import { Lane } from './lane.js'
-import { Pump } from './pump.js'
+import { Pump, type Target } from './pump.js'
 import type { Answer, Sender } from './sender.js'
 
 export interface DispatcherParts {
@@ -45,6 +46,8 @@ export class Dispatcher {
   readonly #pumps = new Map<string, Running>()
   readonly #lanes = new Map<string, { readonly lane: Lane; readonly concurrency: number }>()
   readonly #stopping = new Set<Promise<void>>()
+  /** As of the last look. */
+  #records: ReadonlyMap<string, EndpointRecord> = new Map()
   #timer: NodeJS.Timeout | undefined
   #refreshing = Promise.resolve()
   #isStopped = false
@@ -103,6 +106,7 @@ export class Dispatcher {
   async #look(): Promise<void> {
     const { topics, endpoints, policy, onError } = this.#parts
     const records = new Map(await endpoints.list())
+    this.#records = records
     const wanted = new Set<string>()
     for (const { name, record } of await topics.list({ fresh: true })) {
       const id = record.settings.endpoint
@@ -119,7 +123,8 @@ export class Dispatcher {
         if (this.#isStopped) return
         const pump = new Pump({
           ...{ topic, endpoint, delivery: this.#delivery, lane: this.#lane(id, to.concurrency), onError },
-          onDelivered: (message, delivered) => this.#note(id, name, message, delivered),
+          other: (own) => this.#other(own),
+          onDelivered: (to, message, delivered) => this.#note(to, name, message, delivered),
         })
         this.#pumps.set(name, { pump, topic, version })
       } catch (thrown) {
@@ -136,6 +141,19 @@ export class Dispatcher {
     const lane = new Lane(concurrency)
     this.#lanes.set(id, { lane, concurrency })
     return lane
+  }
+
+  /** An endpoint that messages name for themselves; one that was made a moment ago is asked for. */
+  async #other(id: string): Promise<Target | string | undefined> {
+    const { endpoints, policy } = this.#parts
+    const record = this.#records.get(id) ?? (await endpoints.get(id).catch(noneOf))
+    if (record === undefined) return `there is no endpoint ${id}`
+    if (record.disabled !== null) return undefined
+    try {
+      return { endpoint: endpointOf(id, record, policy, Date.now()), lane: this.#lane(id, record.concurrency) }
+    } catch (thrown) {
+      return (thrown as Error).message // such as a URL that the operator allows no more
+    }
   }
 
   #end(name: string, graceMs: number): void {
@@ -164,4 +182,8 @@ export class Dispatcher {
       void this.refresh()
     }, onError)
   }
+}
+
+function noneOf(thrown: unknown): undefined {
+  if (!(thrown instanceof TopicError && thrown.code === 'ERR_ENDPOINT_NOT_FOUND')) throw thrown
 }

@@ -1,19 +1,27 @@
 import type { ReliableMessage } from 'redelayed'
 import { pause } from '../pause.js'
-import { BODY } from '../topics/body.js'
+import { BODY, ownEndpoint, ownRetryDelays, sentHeaders } from '../topics/body.js'
 import type { Topic } from '../topics/topic.js'
 import { retryDelayOf } from '../topics/topic-settings.js'
 import type { Delivered, Delivery } from './delivery.js'
 import type { Endpoint } from './endpoint.js'
 import type { Lane } from './lane.js'
 
+/** Where a webhook goes. */
+export interface Target {
+  readonly endpoint: Endpoint
+  readonly lane: Lane
+}
+
 export interface PumpParts {
   readonly topic: Topic
   readonly endpoint: Endpoint
   readonly lane: Lane
   readonly delivery: Delivery
+  /** An endpoint that a message names for itself; a text says why there is none, and `undefined` that it is disabled. */
+  readonly other: (id: string) => Promise<Target | string | undefined>
   /** What became of a webhook, and how late its message was when it was sent. */
-  readonly onDelivered: (message: ReliableMessage<Uint8Array>, delivered: Delivered) => void
+  readonly onDelivered: (endpoint: string, message: ReliableMessage<Uint8Array>, delivered: Delivered) => void
   readonly onError: (error: unknown) => void
 }
 
@@ -25,6 +33,11 @@ const SHORT_HOLD_MS = 1_000
 const MOST_HOLD_MS = 5_000
 const RETRY_MS = 1_000
 const REASON_CHARS = 500
+/** Messages whose own endpoint is disabled are looked at again after so long, those for which it has no room after so long. */
+const DISABLED_MS = 30_000
+const BUSY_MS = 2_000
+/** So that messages for an endpoint without room are not taken and given back all the time. */
+const BREATH_MS = 100
 
 /** Takes the due messages of one topic and delivers them to its endpoint. Any number of instances do so at once: each message has one lease. */
 export class Pump {
@@ -65,7 +78,8 @@ export class Pump {
         const messages = await topic.queue.pollMany({
           ...{ count, timeout: Infinity, visibilityTimeout: this.#leaseMs, signal },
         })
-        for (const message of messages) this.#start(message)
+        const elsewhere = messages.flatMap((message) => this.#start(message) ?? [])
+        if ((await Promise.all(elsewhere)).includes('busy')) await pause(BREATH_MS, signal)
       } catch (thrown) {
         if (signal.aborted) return
         onError(thrown)
@@ -83,21 +97,49 @@ export class Pump {
     return heldMs > 0
   }
 
-  #start(message: ReliableMessage<Uint8Array>): void {
-    const { lane, onError } = this.#parts
+  /** Of a message that names an endpoint for itself: resolves when it is under way, or with `busy` where that has no room for it. */
+  #start(message: ReliableMessage<Uint8Array>): Promise<'busy' | undefined> | undefined {
     const takenAt = performance.now()
-    const running: Promise<void> = lane
-      .run(() => this.#deliver(message, takenAt))
-      .catch(onError)
-      .finally(() => this.#running.delete(running))
+    const own = ownEndpoint(message.headers)
+    if (own !== undefined && own !== this.#parts.endpoint.id) return this.#startElsewhere(own, message, takenAt)
+    this.#follow(this.#parts.lane.run(() => this.#deliver(this.#parts, message, takenAt)))
+    return undefined
+  }
+
+  async #startElsewhere(
+    id: string,
+    message: ReliableMessage<Uint8Array>,
+    takenAt: number,
+  ): Promise<'busy' | undefined> {
+    try {
+      const target = await this.#parts.other(id)
+      if (typeof target === 'string') {
+        this.#follow(this.#fail(message, new Failure(target)))
+        return undefined
+      }
+      if (target === undefined || target.lane.free === 0) {
+        this.#follow(this.#giveBack(message, target === undefined ? DISABLED_MS : BUSY_MS))
+        return 'busy'
+      }
+      this.#follow(target.lane.run(() => this.#deliver(target, message, takenAt)))
+    } catch (thrown) {
+      this.#parts.onError(thrown) // the message comes back when its lease ends
+    }
+    return undefined
+  }
+
+  #follow(work: Promise<void>): void {
+    const running: Promise<void> = work.catch(this.#parts.onError).finally(() => this.#running.delete(running))
     this.#running.add(running)
   }
 
-  async #deliver(message: ReliableMessage<Uint8Array>, takenAt: number): Promise<void> {
-    const { delivery, endpoint, lane, onDelivered } = this.#parts
+  async #deliver({ endpoint, lane }: Target, message: ReliableMessage<Uint8Array>, takenAt: number): Promise<void> {
+    const { delivery, onDelivered } = this.#parts
     const { id, payload, attempt } = message
-    const { [BODY]: kind, ...headers } = message.headers
-    const contentType = kind === 'bytes' ? 'application/octet-stream' : 'application/json'
+    const contentType = message.headers[BODY] === 'bytes' ? 'application/octet-stream' : 'application/json'
+    const headers = sentHeaders(message.headers)
+    const isSlower = endpoint.timeoutMs > this.#parts.endpoint.timeoutMs
+    if (isSlower && !(await message.extend(endpoint.timeoutMs + MARGIN_MS))) return
     for (;;) {
       // so late the lease could end while the endpoint has the message
       if (performance.now() - takenAt > MARGIN_MS / 2 || this.#cut.signal.aborted) return this.#giveBack(message, 0)
@@ -110,7 +152,7 @@ export class Pump {
         if (delivered.is === 'failed' && delivered.pauseMs > 0) lane.hold(Math.min(delivered.pauseMs, MOST_HOLD_MS))
         else lane.release()
         await this.#settle(message, delivered)
-        onDelivered(message, delivered)
+        onDelivered(endpoint.id, message, delivered)
         return
       }
       const waitMs = Math.min(delivered.waitMs, MOST_HOLD_MS)
@@ -121,14 +163,19 @@ export class Pump {
   }
 
   async #settle(message: ReliableMessage<Uint8Array>, delivered: Exclude<Delivered, { is: 'held' }>): Promise<void> {
-    const { topic } = this.#parts
     if (delivered.is === 'delivered') {
       await message.acknowledge() // in one script with the others that end now
       return
     }
     if (delivered.is === 'gone') return this.#giveBack(message, 0)
-    const delay = Math.max(delivered.pauseMs, retryDelayOf(topic.settings, message.attempt))
-    await topic.queue.negativeAcknowledge([message], { delay, error: new Failure(reasonOf(delivered)) })
+    return this.#fail(message, new Failure(reasonOf(delivered)), delivered.pauseMs)
+  }
+
+  async #fail(message: ReliableMessage<Uint8Array>, error: Failure, leastMs = 0): Promise<void> {
+    const { topic } = this.#parts
+    const retryDelays = ownRetryDelays(message.headers) ?? topic.settings.retryDelays
+    const delay = Math.max(leastMs, retryDelayOf({ retryDelays }, message.attempt))
+    await topic.queue.negativeAcknowledge([message], { delay, error })
   }
 
   /** That was no attempt. */

@@ -41,13 +41,19 @@ export class StreamLog<T> {
 
   /** The newest first, before a place in the log; without what no instance has written. */
   async list(key: string, count: number, before?: string): Promise<LogPage<T>> {
+    const { entries, next } = await this.places(key, count, before)
+    return { entries: entries.map(({ entry }) => entry), next }
+  }
+
+  /** The same, each with its place in the log. */
+  async places(key: string, count: number, before?: string): Promise<LogPage<{ place: string; entry: T }>> {
     const from = before === undefined ? '+' : `(${before}`
     const [next = '', ...page] = (await runScript(this.#redis, logPage, key, from, count, MOST_BYTES)) as string[]
-    const texts = page.filter((_, at) => at % 2 === 1)
-    return {
-      entries: texts.flatMap((text) => recordIn(text, this.#form) ?? []),
-      next: next === '' ? undefined : next,
-    }
+    const entries = page.flatMap((text, at) => {
+      const entry = at % 2 === 1 ? recordIn(text, this.#form) : undefined
+      return entry === undefined ? [] : [{ place: page[at - 1] ?? '', entry }]
+    })
+    return { entries, next: next === '' ? undefined : next }
   }
 
   async forget(key: string): Promise<void> {

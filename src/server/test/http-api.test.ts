@@ -140,6 +140,25 @@ describe('the HTTP API', function () {
       expect((await one()).attempt).to.equal(1)
     })
 
+    it('waits as long as a message says for itself when it is given back', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, { retryDelays: [100_000] })
+      const retryDelays = [0, 3_600_000]
+      await push({ id: 'own', body: 1, retryDelays })
+      await push({ id: 'other', body: 2, priority: 1 })
+      const waits: number[] = []
+      for (const id of ['other', 'own', 'own']) {
+        const received = await one()
+        expect(received).to.include({ id })
+        if (id === 'own') expect(received).to.deep.include({ retryDelays, headers: {} })
+        const given = await leases('negative-acknowledge', { leases: [received.lease] })
+        expect(given.body.results).to.deep.equal(['ok'])
+        waits.push((await ask('GET', `/v1/topics/${topic}/messages/${id}`)).body.dueAt - Date.now())
+      }
+      expect(waits[0]).to.be.within(50_000, 100_500)
+      expect(waits[1]).to.be.below(500)
+      expect(waits[2]).to.be.within(3_550_000, 3_600_500)
+    })
+
     it('extends a lease, and rejects', async () => {
       await push({ id: 'x' })
       const { lease, leasedUntil } = await one({ visibilityTimeout: 5_000 })
@@ -437,6 +456,21 @@ describe('the HTTP API', function () {
       expect((await ask('POST', `/v1/topics/${topic}/purge`)).body).to.deep.equal({ purged: 2 })
       await ask('POST', `/v1/topics/${topic}/resume`, { what: 'receive' })
       expect((await receive()).body.messages).to.deep.equal([])
+    })
+
+    it('are rid of some messages or dead letters by their ids', async () => {
+      const purge = (how: object) => ask('POST', `/v1/topics/${topic}/purge`, how)
+      await ask('PUT', `/v1/topics/${topic}`, { shards: 2 })
+      for (const id of ['a', 'b', 'c', 'd', 'e']) await push({ id, delay: id === 'e' ? 60_000 : 0 })
+      const { messages } = (await receive({ max: 4 })).body
+      const leaseOf = (id: string) => messages.find((message) => message.id === id)?.lease
+      await leases('negative-acknowledge', { leases: [leaseOf('a'), leaseOf('b')], reject: true })
+      // one that a consumer has, one that is not due, and one that is dead
+      expect((await purge({ ids: ['c', 'e', 'e', 'nobody', 'a'] })).body).to.deep.equal({ purged: 2 })
+      expect((await purge({ what: 'dead-letters', ids: ['b', 'd', 'nobody'] })).body).to.deep.equal({ purged: 1 })
+      expect((await ask('GET', `/v1/topics/${topic}`)).body.counts).to.include({ total: 1, dead: 1 })
+      const answered = await leases('acknowledge', { leases: [leaseOf('c'), leaseOf('d')] })
+      expect(answered.body.results).to.deep.equal(['lost', 'ok'])
     })
 
     it('have names that no queue of the service has', async () => {

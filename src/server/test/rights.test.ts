@@ -221,7 +221,15 @@ async function useAllOf(test: TestService, receiver: Server, withJournal: boolea
   })
   await fine('DELETE', `/v1/endpoints/${endpoint.id}?force`)
 
-  for (const path of ['/v1/overview', '/v1/agenda', '/v1/instances', '/v1/topics', '/v1/audit', '/v1/endpoints'])
+  for (const path of [
+    '/v1/overview',
+    '/v1/agenda',
+    '/v1/instances',
+    '/v1/topics',
+    '/v1/audit',
+    '/v1/endpoints',
+    '/v1/deliveries',
+  ])
     await fine('GET', path)
   for (const path of ['/v1/messages', '/v1/dead-letters', '/metrics', '/readyz']) await fine('GET', path)
   const origin = { origin: test.url, 'x-redelayed-page': '1' }

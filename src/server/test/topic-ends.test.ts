@@ -3,11 +3,12 @@ import { Redis } from 'ioredis'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient, RedelayedError, type RedelayedClient } from 'redelayed'
+import { ConnectionError, createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { Pauses } from '../console/pauses.js'
 import { JournalError } from '../errors.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import { TopicRegistry } from '../topics/registry.js'
+import { Topic } from '../topics/topic.js'
 import { TOPIC_DEFAULTS } from '../topics/topic-settings.js'
 import { Topics } from '../topics/topics.js'
 import { eventually } from './support/eventually.js'
@@ -217,6 +218,26 @@ describe('a topic that is deleted', function () {
       expect(pushed).to.include({ outcome: 'added' })
     })
     expect(tries).to.equal(2)
+  })
+
+  it('a change of it that took too long is not said to be undone where its queue has it already', async () => {
+    const topics = await start()
+    await topics.put('slow', {})
+    const { configure } = Topic.prototype as { configure: (this: Topic, how: { enable: boolean }) => Promise<void> }
+    const now = performance.now.bind(performance)
+    // so long nobody can be sure of the lock any more
+    Topic.prototype.configure = async function (this: Topic, how) {
+      await configure.call(this, how)
+      performance.now = () => now() + 6_000
+    }
+    try {
+      const failed = await topics.put('slow', { deliveryLimit: 3 }).catch((error: unknown) => error)
+      expect(failed).to.be.instanceOf(ConnectionError).and.include({ outcome: 'unknown' })
+    } finally {
+      Topic.prototype.configure = configure
+      performance.now = now
+    }
+    expect(await client.getReliableQueue('slow').getConfig()).to.include({ deliveryLimit: 3 })
   })
 
   const codeOf = (thrown: { code?: string }): string | undefined => thrown.code

@@ -41,7 +41,7 @@ describe('an endpoint that asks for a long pause', () => {
     const errors: unknown[] = []
     const pump = new Pump({
       ...(parts as unknown as PumpParts),
-      ...{ onDelivered: () => undefined, onError: (error) => errors.push(error) },
+      ...{ other: async () => undefined, onDelivered: () => undefined, onError: (error) => errors.push(error) },
     })
     await new Promise((resolve) => done.signal.addEventListener('abort', resolve, { once: true }))
     await pump.stop(1_000)

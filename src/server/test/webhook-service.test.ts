@@ -132,6 +132,99 @@ describe('webhooks', function () {
     test.ask('POST', `/v1/topics/${topic}/messages`, { body, ...more })
   const total = async (topic: string) => (await test.ask('GET', `/v1/topics/${topic}`)).body.counts.total
 
+  it('go to the endpoint that a message names for itself, signed with its secret, and wait as long as the message says', async () => {
+    const usual = await endpoint({}, { retryDelays: [600_000] })
+    const own = await endpoint({ timeout: 20_000 })
+    let tries = 0
+    receiver.answers.set(own.path, (response) => {
+      response.statusCode = ++tries < 3 ? 500 : 200
+      response.end()
+    })
+    const ofOwn = { id: 'mine', endpoint: own.id, retryDelays: [0] }
+    expect((await push(usual.topic, 1, ofOwn)).status).to.equal(201)
+    const batch = [{ id: 'usual', body: 2 }, { id: 'same', endpoint: usual.id }, { endpoint: 'ep_AAAAAAAAAAAAAAAA' }]
+    const { body } = await test.ask('POST', `/v1/topics/${usual.topic}/messages/batch`, batch)
+    expect(body.results.map(({ problem }) => problem?.code)).to.deep.equal([undefined, undefined, 'endpoint-not-found'])
+    await eventually(async () => expect(await total(usual.topic)).to.equal(0), 60_000)
+    const ids = (path: string) => receiver.of(path).map(({ headers }) => headers['webhook-id'])
+    expect(ids(own.path)).to.deep.equal(['mine', 'mine', 'mine'])
+    expect(ids(usual.path)).to.have.members(['usual', 'same'])
+    const [first] = receiver.of(own.path)
+    expect(Object.keys(first?.headers ?? {}).filter((name) => name.startsWith('redelayed-header'))).to.deep.equal([])
+    new Verifier(own.secret).verify(first?.body ?? '', first?.headers as Record<string, string>)
+  })
+
+  it('of a message with an endpoint of its own wait while that is disabled, and fail when it is gone', async () => {
+    const usual = await endpoint({}, { retryDelays: [0], deliveryLimit: 2 })
+    const [disabled, gone] = [await endpoint(), await endpoint()]
+    await test.ask('PATCH', `/v1/endpoints/${disabled.id}`, { enabled: false })
+    await push(usual.topic, 1, { id: 'waits', endpoint: disabled.id, delay: 2_000 })
+    await push(usual.topic, 1, { id: 'fails', endpoint: gone.id, delay: 2_000 })
+    await test.ask('DELETE', `/v1/endpoints/${gone.id}?force`)
+    const stateOf = async (id: string) => (await test.ask('GET', `/v1/topics/${usual.topic}/messages/${id}`)).body
+    await eventually(async () => expect((await stateOf('fails')).state).to.equal('dead'), 60_000)
+    expect((await stateOf('fails')).failures.at(-1)?.reason).to.include(`there is no endpoint ${gone.id}`)
+    // it was looked at, and waits without an attempt
+    await eventually(async () => {
+      const { state, dueAt, failures } = await stateOf('waits')
+      expect([state, dueAt > Date.now() + 10_000, failures.length]).to.deep.equal(['delayed', true, 0])
+    }, 60_000)
+    expect(receiver.requests).to.deep.equal([])
+  })
+
+  it('have endpoints of messages only where the topic has one and the key is for all topics', async () => {
+    const { id, topic } = await endpoint()
+    const plain = test.topic()
+    const refused = await push(plain, 1, { endpoint: id })
+    expect([refused.status, refused.body.code]).to.deep.equal([409, 'no-endpoint'])
+    expect(await total(plain)).to.equal(0)
+    const missing = await push(topic, 1, { endpoint: 'ep_AAAAAAAAAAAAAAAA' })
+    expect([missing.status, missing.body.code]).to.deep.equal([404, 'endpoint-not-found'])
+    const key = test.addKey(['push'], [topic])
+    const waited = await eventually(async () => {
+      const answer = await test.ask('POST', `/v1/topics/${topic}/messages`, { endpoint: id }, { key })
+      expect(answer.status).not.to.equal(401) // the keys are read again after a second
+      return answer
+    })
+    expect([waited.status, waited.body.code]).to.deep.equal([403, 'forbidden'])
+    const fanned = { topics: [topic, plain], endpoint: id, body: 1 }
+    const { status, body } = await test.ask('POST', '/v1/messages', fanned)
+    expect([status, body.results.map(({ problem }) => problem?.code)]).to.deep.equal([207, [undefined, 'no-endpoint']])
+  })
+
+  it('are listed for all endpoints together, the newest first, in pages', async () => {
+    const all = [await endpoint(), await endpoint(), await endpoint()]
+    for (let at = 0; at < 5; at++)
+      for (const { topic } of all) await push(topic, at, { id: `${topic}-${at}`, delay: at * 20 })
+    await eventually(() => expect(receiver.requests).to.have.length(15), 30_000)
+    interface Page {
+      readonly deliveries: readonly { readonly endpoint: string; readonly id: string; readonly at: number }[]
+      readonly cursor?: string
+    }
+    const read = async (query: string) => (await test.ask('GET', `/v1/deliveries?${query}`)).body as unknown as Page
+    const ids = new Set(all.map(({ id }) => id))
+    const own = (page: Page) => page.deliveries.filter(({ endpoint: id }) => ids.has(id))
+    await eventually(async () => expect(own(await read('limit=200'))).to.have.length(15), 30_000)
+    const found: string[] = []
+    const times: number[] = []
+    for (let cursor = ''; ;) {
+      const page = await read(`limit=4${cursor}`)
+      expect(page.deliveries.length).to.be.at.most(4)
+      found.push(...own(page).map(({ id }) => id))
+      times.push(...page.deliveries.map(({ at }) => at))
+      if (page.cursor === undefined || found.length >= 15) break
+      cursor = `&cursor=${page.cursor}`
+    }
+    expect(new Set(found).size, 'each once').to.equal(15)
+    expect(found).to.have.length(15)
+    const [one] = all
+    const of = await read(`endpoint=${one?.id}`)
+    expect(of.deliveries.map(({ endpoint: id }) => id)).to.deep.equal(Array(5).fill(one?.id))
+    expect((await test.ask('GET', '/v1/deliveries?endpoint=ep_AAAAAAAAAAAAAAAA')).status).to.equal(404)
+    // by the order in which they were noted, which can differ from their times by some milliseconds
+    for (let at = 1; at < times.length; at++) expect(times[at]! - times[at - 1]!).to.be.below(1_000)
+  })
+
   it('bring each message to its endpoint once, signed, from two instances', async () => {
     const other = await startTestService(allowed())
     try {

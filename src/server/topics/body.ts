@@ -5,6 +5,13 @@ import { BIZ_KEY_HEADER as BIZ_KEY } from '../database/biz-key.js'
 export const OWN_HEADERS = 'redelayed-'
 
 export const BODY = `${OWN_HEADERS}body`
+/** How long a message waits after each of its deliveries, in the place of what its topic says. */
+const RETRY_DELAYS = `${OWN_HEADERS}retry-delays`
+/** The id of an endpoint, as a pattern of a schema. */
+export const ENDPOINT_ID = '^ep_[A-Za-z0-9_-]{16}$'
+const ENDPOINT_IDS = new RegExp(ENDPOINT_ID)
+/** Where its webhook goes, in the place of the endpoint of its topic. */
+const ENDPOINT = `${OWN_HEADERS}endpoint`
 const json = codecs.json()
 
 /** What a caller can give as a message's content. */
@@ -13,6 +20,8 @@ export interface BodyInput {
   readonly bodyBase64?: string | undefined
   readonly bizKey?: string | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly retryDelays?: readonly number[] | undefined
+  readonly endpoint?: string | undefined
 }
 
 /** A message's content as callers get it: one of `body` and `bodyBase64`. */
@@ -20,6 +29,8 @@ export interface ShownBody {
   readonly body?: unknown
   readonly bodyBase64?: string
   readonly bizKey?: string
+  readonly retryDelays?: number[]
+  readonly endpoint?: string
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -28,9 +39,11 @@ export interface ShownBody {
  * bytes are themselves, and a header says so.
  */
 export function storedBody(input: BodyInput): { payload: Buffer; headers: Record<string, string> } {
-  const { bodyBase64, bizKey } = input
+  const { bodyBase64, bizKey, retryDelays, endpoint } = input
   const headers = { ...input.headers }
   if (bizKey !== undefined) headers[BIZ_KEY] = bizKey
+  if (retryDelays !== undefined) headers[RETRY_DELAYS] = retryDelays.join()
+  if (endpoint !== undefined) headers[ENDPOINT] = endpoint
   if (bodyBase64 === undefined) return { payload: jsonBytes(input.body), headers }
   return { payload: Buffer.from(bodyBase64, 'base64'), headers: { ...headers, [BODY]: 'bytes' } }
 }
@@ -42,8 +55,14 @@ export function jsonBytes(body: unknown): Buffer {
 /** Of a message that was perhaps added with the library. What is not JSON is shown as bytes. */
 export function shownBody(payload: Uint8Array, stored: Readonly<Record<string, string>>): ShownBody {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-  const { [BODY]: kind, [BIZ_KEY]: bizKey, ...headers } = stored
-  const rest = { ...(bizKey !== undefined && { bizKey }), headers }
+  const { [BODY]: kind, [BIZ_KEY]: bizKey, [RETRY_DELAYS]: _, [ENDPOINT]: __, ...headers } = stored
+  const [retryDelays, endpoint] = [ownRetryDelays(stored), ownEndpoint(stored)]
+  const rest = {
+    ...(bizKey !== undefined && { bizKey }),
+    ...(retryDelays !== undefined && { retryDelays }),
+    ...(endpoint !== undefined && { endpoint }),
+    headers,
+  }
   if (kind !== 'bytes') {
     try {
       return { body: json.decode(bytes), ...rest }
@@ -52,6 +71,23 @@ export function shownBody(payload: Uint8Array, stored: Readonly<Record<string, s
     }
   }
   return { bodyBase64: bytes.toString('base64'), ...rest }
+}
+
+type Stored = Readonly<Record<string, string>>
+
+/** A list as a request can have it; what else stands there was written by someone else, and says nothing. */
+export function ownRetryDelays({ [RETRY_DELAYS]: text }: Stored): number[] | undefined {
+  if (text === undefined || !/^\d{1,15}(,\d{1,15}){0,99}$/.test(text)) return undefined
+  return text.split(',').map(Number)
+}
+
+/** Those that go along with a webhook. */
+export function sentHeaders({ [BODY]: _, [RETRY_DELAYS]: __, [ENDPOINT]: ___, ...headers }: Stored): Stored {
+  return headers
+}
+
+export function ownEndpoint({ [ENDPOINT]: text }: Stored): string | undefined {
+  return text !== undefined && ENDPOINT_IDS.test(text) ? text : undefined
 }
 
 /** Whether the text is base64 of whole bytes, as `Buffer` does not check it. */

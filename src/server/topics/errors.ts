@@ -33,6 +33,8 @@ export type TopicErrorCode =
   /** The listing cannot be continued there. */
   | 'ERR_CURSOR'
   | 'ERR_ENDPOINT_NOT_FOUND'
+  /** The topic has none, so that no webhooks are sent for its messages. */
+  | 'ERR_NO_ENDPOINT'
   /** Topics have it. */
   | 'ERR_ENDPOINT_IN_USE'
   | 'ERR_TOO_MANY_ENDPOINTS'

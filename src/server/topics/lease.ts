@@ -5,16 +5,18 @@ export interface Lease {
   readonly topic: string
   readonly attempt: number
   readonly receipt: string
+  /** How long the message waits when it is given back, where it has retry delays of its own. */
+  readonly retryDelay?: number | undefined
 }
 
-export function leaseText({ topic, attempt, receipt }: Lease): string {
-  return `${topic}.${attempt}.${receipt}`
+export function leaseText({ topic, attempt, receipt, retryDelay }: Lease): string {
+  return `${topic}.${attempt}${retryDelay === undefined ? '' : `~${retryDelay}`}.${receipt}`
 }
 
 /** @throws TopicError ERR_LEASE */
 export function readLease(text: string): Lease {
-  const [, topic = '', attempt = '', receipt = ''] =
-    /^(.{1,128})\.(\d{1,9})\.([A-Za-z0-9_-]{1,1024})$/s.exec(text) ?? []
+  const [, topic = '', attempt = '', delay, receipt = ''] =
+    /^(.{1,128})\.(\d{1,9})(?:~(\d{1,15}))?\.([A-Za-z0-9_-]{1,1024})$/s.exec(text) ?? []
   if (topic === '') throw new TopicError('ERR_LEASE', 'expected a lease as a receive answered it')
-  return { topic, attempt: Number(attempt), receipt }
+  return { topic, attempt: Number(attempt), receipt, ...(delay !== undefined && { retryDelay: Number(delay) }) }
 }

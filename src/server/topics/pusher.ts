@@ -1,5 +1,6 @@
 import { OperationDisabledError, RedelayedError } from 'redelayed'
 import type { QueueClock } from '../journal/queue-clock.js'
+import { ownEndpoint } from './body.js'
 import { TopicError } from './errors.js'
 import type { Idempotency, KnownRequest, Place } from './idempotency.js'
 import { readyMessage, type NewMessage, type Pushed, type ReadyMessage } from './new-message.js'
@@ -185,6 +186,7 @@ export class Pusher {
     const places: number[] = []
     for (const [at, each] of ready.entries()) {
       if (each instanceof RedelayedError) results[at] = each
+      else if (goesNowhere(each, topic)) results[at] = new TopicError('ERR_NO_ENDPOINT', NO_ENDPOINT)
       else places[whole.push(each) - 1] = at
     }
     const added = whole.length === 0 ? [] : await this.#send(topic, whole)
@@ -231,6 +233,12 @@ async function hasArrived({ journal }: Topic, id: string): Promise<boolean> {
   if (await isProof()) return true
   await journal.drain()
   return isProof()
+}
+
+const NO_ENDPOINT = 'endpoint: webhooks are only sent for messages of topics that have an endpoint'
+
+function goesNowhere({ item: { headers = {} } }: ReadyMessage, { settings }: Topic): boolean {
+  return settings.endpoint === null && ownEndpoint(headers) !== undefined
 }
 
 function single(results: readonly (Pushed | RedelayedError)[]): Pushed {

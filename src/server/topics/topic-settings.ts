@@ -83,6 +83,6 @@ export function queueConfigOf(settings: TopicSettings, hasJournal: boolean): Rel
 }
 
 /** How long a message waits after its delivery number `attempt`, from 1. */
-export function retryDelayOf({ retryDelays }: TopicSettings, attempt: number): number {
+export function retryDelayOf({ retryDelays }: { readonly retryDelays: readonly number[] }, attempt: number): number {
   return retryDelays[Math.min(attempt, retryDelays.length) - 1] ?? 0
 }

@@ -11,10 +11,10 @@ import { JournalError } from '../errors.js'
 import { addEach } from '../journal/add-each.js'
 import { NOTHING_RESTORED, sumOf, type RestoreResult } from '../journal/restore-result.js'
 import { assertSize, type Existing, type Pushed, type ReadyMessage } from './new-message.js'
-import { BODY, jsonBytes, shownBody, type ShownBody } from './body.js'
+import { BODY, jsonBytes, ownRetryDelays, shownBody, type ShownBody } from './body.js'
 import { TopicError } from './errors.js'
 import type { DeadLetterJournal, TopicJournal } from './topic-journal.js'
-import { leaseText } from './lease.js'
+import { leaseText, type Lease } from './lease.js'
 import { queueConfigOf, retryDelayOf, type TopicSettings } from './topic-settings.js'
 
 export type TopicQueue = ReliableQueue<Uint8Array> | ShardedReliableQueue<Uint8Array>
@@ -83,7 +83,7 @@ export interface Change {
 }
 
 export interface NegativeAnswer {
-  /** Default: the topic's delay for this delivery. */
+  /** Default: the delay of the message, or of its topic, for this delivery. */
   readonly delay?: number | undefined
   readonly reject?: boolean | undefined
   readonly countAttempt?: boolean | undefined
@@ -156,14 +156,17 @@ export class Topic {
       if (result instanceof RedelayedError) return result
       // a message that was added before, under the same idempotency key, is the one that was meant
       const outcome = result.outcome === 'duplicate' ? 'added' : result.outcome
-      return { id: result.id, outcome, ...(outcome !== 'kept' && { dueAt: messages[at]?.dueAt ?? 0 }) }
+      const message = messages[at]
+      // of a delay the journal knows exactly when it ends
+      const known = message?.item.date === undefined ? result.dueAt : undefined
+      return { id: result.id, outcome, ...(outcome !== 'kept' && { dueAt: known ?? message?.dueAt ?? 0 }) }
     })
   }
 
   async #send(
     messages: readonly ReadyMessage[],
     existing: Existing,
-  ): Promise<readonly (RedelayedError | { id: string; outcome: Pushed['outcome'] | 'duplicate' })[]> {
+  ): Promise<readonly (RedelayedError | { id: string; outcome: Pushed['outcome'] | 'duplicate'; dueAt?: number })[]> {
     if (this.journal !== undefined) {
       if (existing !== 'keep')
         throw new TopicError('ERR_NOT_WITH_JOURNAL', `existing: only "keep" where the service has a journal`)
@@ -201,24 +204,34 @@ export class Topic {
 
   /** As it lies in the queue or among the dead letters. */
   async inRedis(id: string): Promise<StoredMessage | undefined> {
+    return (await this.#sizedInRedis(id))?.message
+  }
+
+  async #sizedInRedis(id: string): Promise<Sized | undefined> {
     if (!isPossible(id)) return undefined
     const info = await this.queue.get(id)
-    if (info !== null) return shown(info)
+    if (info !== null) return { message: shown(info), bytes: bytesOf(info) }
     const dead = await this.queue.deadLetters.get(id)
-    return dead === null ? undefined : { ...shown(dead), state: 'dead' }
+    return dead === null ? undefined : { message: { ...shown(dead), state: 'dead' }, bytes: bytesOf(dead) }
   }
 
   /** As the journal remembers it, also when it is over. @throws JournalError SQL does not answer */
   async remembered(id: string): Promise<StoredMessage | undefined> {
+    return (await this.#sizedInJournal(id))?.message
+  }
+
+  async #sizedInJournal(id: string): Promise<Sized | undefined> {
     if (!isPossible(id)) return undefined
     const row = await this.journal?.get(id)
     if (row === null || row === undefined) return undefined
-    const { state, dueAt, priority, attempts, expiresAt, failures } = row
-    return {
+    const { state, dueAt, priority, attempts, expiresAt, payload } = row
+    const [failures, headers] = [row.failures ?? [], row.headers ?? {}]
+    const message: StoredMessage = {
       ...{ id, state: state === 'open' ? 'accepted' : state, dueAt, priority, attempts, expiresAt: expiresAt ?? null },
-      failures: (failures ?? []).map(failureOf),
-      ...shownBody(row.payload, row.headers ?? {}),
+      failures: failures.map(failureOf),
+      ...shownBody(payload, headers),
     }
+    return { message, bytes: bytesOf({ id, payload, headers, failures }) }
   }
 
   /** The ids of its messages with this business key after one, also of those that are over. @throws JournalError SQL does not answer */
@@ -278,7 +291,9 @@ export class Topic {
 
   #received(message: ReliableMessage<Uint8Array>): ReceivedMessage {
     const { id, attempt, priority, visibleAt, visibleUntil, receipt, payload, headers } = message
-    const lease = leaseText({ topic: this.name, attempt, receipt })
+    const own = ownRetryDelays(headers)
+    const retryDelay = own && retryDelayOf({ retryDelays: own }, attempt)
+    const lease = leaseText({ topic: this.name, attempt, receipt, retryDelay })
     return { id, lease, attempt, priority, dueAt: visibleAt, leasedUntil: visibleUntil, ...shownBody(payload, headers) }
   }
 
@@ -286,8 +301,9 @@ export class Topic {
     return this.queue.acknowledge(...receipts)
   }
 
-  async negativeAcknowledge(receipt: string, attempt: number, answer: NegativeAnswer): Promise<boolean> {
-    const { delay = retryDelayOf(this.settings, attempt), reject = false, countAttempt = true, error } = answer
+  async negativeAcknowledge(lease: Omit<Lease, 'topic'>, answer: NegativeAnswer): Promise<boolean> {
+    const { receipt, attempt, retryDelay = retryDelayOf(this.settings, attempt) } = lease
+    const { delay = retryDelay, reject = false, countAttempt = true, error } = answer
     const options = { delay, reject, countAttempt, ...(error !== undefined && { error: new Refusal(error) }) }
     const [isDone = false] = await this.queue.negativeAcknowledge([receipt], options)
     return isDone
@@ -332,13 +348,35 @@ export class Topic {
     return this.journal === undefined ? [] : [this.journal, ...this.#deadLetterJournals]
   }
 
-  /** Removes all messages, or all dead letters; resolves with how many there were. */
-  async purge(what: 'messages' | 'dead-letters'): Promise<number> {
+  /** Removes all messages, or all dead letters, or those of some ids; resolves with how many there were. */
+  async purge(what: 'messages' | 'dead-letters', ids?: readonly string[]): Promise<number> {
+    if (ids !== undefined) return this.#purgeSome(what, [...new Set(ids)].filter(isPossible))
     const { total, dead } = await this.queue.counts()
     await (what === 'messages' ? this.queue : this.queue.deadLetters).clear()
     // after the addition of what a caller waits for: its change is newer
     if (what === 'messages') await this.journal?.dropAccepted()
     return what === 'messages' ? total : dead
+  }
+
+  async #purgeSome(what: 'messages' | 'dead-letters', ids: readonly string[]): Promise<number> {
+    if (ids.length === 0) return 0
+    if (what === 'dead-letters') {
+      const gone = await Promise.all(this.shards.map(({ deadLetters }) => deadLetters.remove(...ids)))
+      return gone.reduce((sum, each) => sum + each, 0)
+    }
+    let purged = 0
+    for (let from = 0; from < ids.length; from += PURGED_AT_ONCE) {
+      const some = ids.slice(from, from + PURGED_AT_ONCE).map(async (id) => {
+        await this.remove(id, true).then(
+          () => purged++,
+          (thrown: unknown) => {
+            if (!(thrown instanceof TopicError && thrown.code === 'ERR_MESSAGE_NOT_FOUND')) throw thrown
+          },
+        )
+      })
+      await Promise.all(some)
+    }
+    return purged
   }
 
   /** Moves dead letters back: those of some ids, or the oldest. Resolves with how many. */
@@ -367,10 +405,10 @@ export class Topic {
     for (const id of ids) {
       if (bytes >= PAGE_BYTES) return { messages, next: last ?? undefined }
       last = id
-      const found = (await this.inRedis(id)) ?? (await this.remembered(id))
-      if (found === undefined || !wants(found)) continue
-      bytes += JSON.stringify(found).length
-      messages.push(shownAs(found))
+      const found = (await this.#sizedInRedis(id)) ?? (await this.#sizedInJournal(id))
+      if (found === undefined || !wants(found.message)) continue
+      bytes += found.bytes
+      messages.push(shownAs(found.message))
     }
     return { messages, next: ids.length < limit ? undefined : (last ?? undefined) }
   }
@@ -407,17 +445,31 @@ export class Topic {
   }
 }
 
+const PURGED_AT_ONCE = 50
 /** No cursor of a listing leads further. */
 const MOST_PASSED = 1_000_000
 /** A page takes no more messages when they have so many bytes. */
 const PAGE_BYTES = 8 * 1_048_576
 
 /** About how many it has in an answer. */
-function bytesOf({ id, payload, headers, failures }: MessageInfo<Uint8Array>): number {
+function bytesOf({
+  id,
+  payload,
+  headers,
+  failures,
+}: Pick<MessageInfo<Uint8Array>, 'id' | 'payload' | 'headers'> & {
+  readonly failures: readonly { readonly reason: string }[]
+}): number {
   let bytes = payload.byteLength + id.length
   for (const [name, value] of Object.entries(headers)) bytes += name.length + value.length
   for (const { reason } of failures) bytes += reason.length
   return bytes
+}
+
+interface Sized {
+  readonly message: StoredMessage
+  /** About how many it has in an answer. */
+  readonly bytes: number
 }
 
 export interface ListPage {

@@ -307,9 +307,10 @@ export class Topics {
       const settings = change(known.topic.settings)
       if (settings === undefined) return known
       const record = { settings, createdAt: known.createdAt }
+      assertFresh()
       const used = await this.#use(name, record)
       await used.topic.configure({ enable: false })
-      assertFresh()
+      assertFresh('unknown') // the queue has them already
       if (!(await this.#registry.replace(name, record))) return undefined
       this.#listed = undefined
       return used
@@ -421,7 +422,7 @@ export class Topics {
 
   negativeAcknowledge(leases: readonly string[], answer: NegativeAnswer): Promise<LeaseAnswer[]> {
     return this.#answer(leases, (topic, own) =>
-      Promise.all(own.map(({ receipt, attempt }) => topic.negativeAcknowledge(receipt, attempt, answer))),
+      Promise.all(own.map((lease) => topic.negativeAcknowledge(lease, answer))),
     )
   }
 

@@ -1,11 +1,11 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { Type } from 'typebox'
 import type { EndpointRecord } from '../../delivery/endpoint-record.js'
-import { loggedAnswer } from '../../delivery/delivery-log.js'
+import { loggedAnswer, type LoggedDelivery } from '../../delivery/delivery-log.js'
 import { newSecret, publicHalf, readSecret } from '../../delivery/webhook-secret.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
 import { TopicError } from '../../topics/errors.js'
-import { isBlind } from '../api-keys.js'
+import { isBlind, type ApiKey } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import { BadRequest, redisProblem } from '../problem.js'
@@ -44,7 +44,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
   }
 
   app.addHook('onRequest', async (request) => {
-    if (request.routeOptions.url?.startsWith('/v1/endpoints')) assertCovers(request.apiKey, '*')
+    if (/^\/v1\/(endpoints|deliveries)/.test(request.routeOptions.url ?? '')) assertCovers(request.apiKey, '*')
   })
 
   app.post(
@@ -271,11 +271,34 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       await endpoints.get(endpoint)
       const [before] = cursor === undefined ? [undefined] : readCursor(cursor, ['string'])
       const { entries, next } = await deliveryLog.list(endpoint, limit, placeOf(before))
-      // an answer can have what is in the message
-      const deliveries = isBlind(apiKey)
-        ? entries.map((each) => ({ ...each, answer: '', answerHidden: true as const }))
-        : entries
+      const deliveries = entries.map((each) => deliveryFor(apiKey, each))
       return { deliveries, ...(next !== undefined && { cursor: cursorText([next]) }) }
+    },
+  )
+
+  app.get(
+    '/v1/deliveries',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        operationId: 'listAllDeliveries',
+        summary: 'The last webhooks of all endpoints with their answers, the newest first, in pages',
+        querystring: schemas.DeliveriesQuery,
+        response: { 200: schemas.DeliveriesPage },
+      },
+    },
+    async ({ query: { cursor, limit = 100, endpoint }, apiKey }) => {
+      const ids = endpoint === undefined ? (await endpoints.list()).map(([id]) => id) : [endpoint]
+      if (endpoint !== undefined) await endpoints.get(endpoint)
+      const [place, at] = cursor === undefined ? [undefined, ''] : readCursor(cursor, ['string', 'string'])
+      const before = placeOf(place)
+      const after = before === undefined ? undefined : { place: before, endpoint: String(at) }
+      const found = await deliveryLog.listOf(ids, limit, after)
+      return {
+        deliveries: found.deliveries.map((each) => deliveryFor(apiKey, each)),
+        ...(found.next && { cursor: cursorText([found.next.place, found.next.endpoint]) }),
+      }
     },
   )
 }
@@ -284,6 +307,11 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
 export function placeOf(given: string | number | undefined): string | undefined {
   if (given === undefined || /^\d{1,16}-\d{1,16}$/.test(String(given))) return given?.toString()
   throw new TopicError('ERR_CURSOR', 'it is none that this listing has answered')
+}
+
+/** An answer can have what is in the message. */
+function deliveryFor<T extends LoggedDelivery>(key: ApiKey, delivery: T): T & { answerHidden?: true } {
+  return isBlind(key) ? { ...delivery, answer: '', answerHidden: true } : delivery
 }
 
 function shown(id: string, { secrets: _, ...record }: EndpointRecord) {

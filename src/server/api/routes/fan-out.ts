@@ -7,11 +7,12 @@ import { covers, type ApiKey } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import { requestLimit } from '../content.js'
 import type { App, Context } from '../context.js'
+import { assertEndpoint } from '../own-endpoint.js'
 import { BadRequest, problemOf } from '../problem.js'
 import * as schemas from '../schemas.js'
 
 /** One message for several topics. */
-export function fanOutRoutes(app: App, { topics, settings, metrics }: Context): void {
+export function fanOutRoutes(app: App, { topics, settings, metrics, endpoints }: Context): void {
   app.post(
     '/v1/messages',
     {
@@ -35,6 +36,7 @@ export function fanOutRoutes(app: App, { topics, settings, metrics }: Context): 
       for (const name of names) assertCovers(request.apiKey, name)
       if (names.length > settings.maxFanOut)
         throw new BadRequest('invalid-request', `expected at most ${settings.maxFanOut} topics, got ${names.length}`)
+      await assertEndpoint(endpoints, request.apiKey, message)
       const key = request.headers['idempotency-key']
       const once = key === undefined ? undefined : { key, owner: request.apiKey.id, request: request.body }
       const done = await topics.pusher.fanOut(names, traced(message, request.headers), once)

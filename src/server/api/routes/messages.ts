@@ -8,6 +8,7 @@ import { traced } from '../../topics/trace.js'
 import { changedBody } from '../../topics/topic.js'
 import { MOST_SHARDS } from '../../topics/topic-settings.js'
 import { isBlind } from '../api-keys.js'
+import { assertEndpoint, wrongEndpoints } from '../own-endpoint.js'
 import { Lines, readAlsoLines, requestLimit } from '../content.js'
 import type { App, Context } from '../context.js'
 import { BadRequest, problemOf, type Problem } from '../problem.js'
@@ -19,7 +20,7 @@ const tags = ['messages']
 const message = Compile(schemas.MessageInput)
 
 /** Messages: pushed, shown, changed, removed. */
-export function messageRoutes(app: App, { topics, settings, metrics }: Context): void {
+export function messageRoutes(app: App, { topics, settings, metrics, endpoints, answers }: Context): void {
   const bodyLimit = requestLimit(settings)
 
   app.post(
@@ -41,6 +42,7 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
       const { topic } = request.params
       const key = request.headers['idempotency-key']
       const given = request.body as NewMessage
+      await assertEndpoint(endpoints, request.apiKey, given)
       const own = traced(given, request.headers)
       let pushed: Pushed | RedelayedError | undefined
       if (key === undefined) [pushed] = await topics.pusher.push(topic, [own])
@@ -61,7 +63,7 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
 
   void app.register(async (scope) => {
     readAlsoLines(scope, settings.maxBatch)
-    batchRoute(scope, { topics, settings, metrics })
+    batchRoute(scope, { topics, settings, metrics, endpoints })
   })
 
   app.get(
@@ -150,7 +152,9 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
           response: { 200: schemas.MessagePage },
         },
       },
-      async ({ params, query, apiKey }) => {
+      async (request, reply) => {
+        answers.reserve(request, reply)
+        const { params, query, apiKey } = request
         const { cursor, limit = 100, maxBody } = query
         const state = 'state' in query ? (query.state as 'visible' | 'delayed' | 'inFlight' | undefined) : undefined
         const bizKey = 'bizKey' in query ? (query.bizKey as string | undefined) : undefined
@@ -199,7 +203,10 @@ export function messageRoutes(app: App, { topics, settings, metrics }: Context):
   )
 }
 
-function batchRoute(app: App, { topics, settings, metrics }: Pick<Context, 'topics' | 'settings' | 'metrics'>): void {
+function batchRoute(
+  app: App,
+  { topics, settings, metrics, endpoints }: Pick<Context, 'topics' | 'settings' | 'metrics' | 'endpoints'>,
+): void {
   app.post(
     '/v1/topics/:topic/messages/batch',
     {
@@ -216,12 +223,14 @@ function batchRoute(app: App, { topics, settings, metrics }: Pick<Context, 'topi
     },
     async (request) => {
       const budget = new JsonBudget()
-      const items = itemsOf(request.body, settings.maxBatch).map((item) => checked(item, budget))
+      const read = itemsOf(request.body, settings.maxBatch).map((item) => checked(item, budget))
+      const wrong = await wrongEndpoints(endpoints, request.apiKey, read.filter(isMessage))
+      const items = read.map((item) => (isMessage(item) ? (wrong.get(item.endpoint ?? '') ?? item) : item))
       const good: NewMessage[] = []
-      for (const item of items) if (!(item instanceof BadRequest)) good.push(traced(item, request.headers))
+      for (const item of items) if (isMessage(item)) good.push(traced(item, request.headers))
       const pushed = good.length === 0 ? [] : await topics.pusher.push(request.params.topic, good)
       let at = 0
-      const results = items.map((item) => shown(item instanceof BadRequest ? item : pushed[at++]))
+      const results = items.map((item) => shown(isMessage(item) ? pushed[at++] : item))
       const outcomes = new Map<string, number>()
       for (const result of results) {
         const outcome = 'problem' in result ? 'refused' : result.outcome
@@ -231,6 +240,10 @@ function batchRoute(app: App, { topics, settings, metrics }: Pick<Context, 'topi
       return { results, failed: outcomes.get('refused') ?? 0 }
     },
   )
+}
+
+function isMessage(item: NewMessage | Error): item is NewMessage {
+  return !(item instanceof Error)
 }
 
 /** What stands in the body: a list, `{ messages }`, or lines. */
@@ -261,6 +274,6 @@ function checked(item: unknown, budget: JsonBudget): NewMessage | BadRequest {
   }
 }
 
-function shown(result: Pushed | RedelayedError | BadRequest | undefined): Pushed | { problem: Problem } {
+function shown(result: Pushed | Error | undefined): Pushed | { problem: Problem } {
   return result === undefined || result instanceof Error ? { problem: problemOf(result) } : result
 }

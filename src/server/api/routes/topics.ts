@@ -182,7 +182,8 @@ export function topicRoutes(
     },
     async (request) => {
       const topic = await topics.open(request.params.topic)
-      return { purged: await topic.purge(request.body.what ?? 'messages') }
+      const { what = 'messages', ids } = request.body
+      return { purged: await topic.purge(what, ids) }
     },
   )
 }
