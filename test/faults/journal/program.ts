@@ -16,16 +16,25 @@ export interface Program {
 
 /** @param fault is put into the journal, for which the bench has to find it */
 export async function buildProgram(fault?: Fault): Promise<Program> {
+  const entries = {
+    member: join(ROOT, 'test/faults/journal/member.ts'),
+    consumer: join(ROOT, 'test/faults/journal/consumer.ts'),
+  }
+  const bundle = await bundleOf(entries, fault)
+  return { ...bundle.paths, remove: () => bundle.remove() }
+}
+
+/** Files with the library and the journal in them, by the names of their entries, with a fault in the journal. */
+export async function bundleOf<K extends string>(
+  entries: Readonly<Record<K, string>>,
+  fault?: Fault,
+): Promise<{ readonly paths: Readonly<Record<K, string>>; remove(): void }> {
   const base = join(ROOT, '.cache/journal-faults')
   mkdirSync(base, { recursive: true })
   const folder = mkdtempSync(join(base, 'p-'))
   const broken = fault === undefined ? new Map<string, string>() : plant(fault, journalSources())
   await build({
-    entryPoints: {
-      member: join(ROOT, 'test/faults/journal/member.ts'),
-      consumer: join(ROOT, 'test/faults/journal/consumer.ts'),
-      'sqlite-worker': join(SRC, 'server/database/sqlite-worker.ts'),
-    },
+    entryPoints: { ...entries, 'sqlite-worker': join(SRC, 'server/database/sqlite-worker.ts') },
     outdir: folder,
     bundle: true,
     format: 'esm',
@@ -36,11 +45,9 @@ export async function buildProgram(fault?: Fault): Promise<Program> {
     logLevel: 'warning',
     plugins: [withSources(broken)],
   })
-  return {
-    member: join(folder, 'member.js'),
-    consumer: join(folder, 'consumer.js'),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
-  }
+  const names = Object.keys(entries) as K[]
+  const paths = Object.fromEntries(names.map((name) => [name, join(folder, `${name}.js`)])) as Record<K, string>
+  return { paths, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 function withSources(broken: ReadonlyMap<string, string>): Plugin {

@@ -1,0 +1,91 @@
+// `npm run test:faults:http`: two instances of redelayed-server behind nginx, with a journal in PostgreSQL or MariaDB and a Redis of their own, under
+// faults; clients push, receive, acknowledge and remove over HTTP. Ends with the line `N passed, N failed`.
+//
+//   npm run test:faults:http -- --seed 7               as before; without it a new seed each time
+//   npm run test:faults:http -- --short                as CI does it: the same seed each time, eight faults and one planted one
+//   npm run test:faults:http -- --faults 60 --plants   the long form
+//   npm run test:faults:http -- --only "is stopped"    faults whose names contain this
+//   npm run test:faults:http -- --database postgres    or mariadb: only this one
+import { randomInt } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { ensureBuilt } from './ensure-built.js'
+import { ensureInstalled, root } from './ensure-installed.mjs'
+import { findServerBin } from './redis.js'
+
+ensureInstalled(root, { workspaces: true })
+ensureBuilt() // what this process imports of the service imports the library
+const { HTTP_FAULTS } = await import('../test/faults/http/faults.js')
+const { HTTP_PLANTS, findHttpPlant, plannedHttp, runHttpFaults } = await import('../test/faults/http/run.js')
+const { isThere } = await import('../test/faults/journal/sql.js')
+const { hasNginx } = await import('../src/server/test/support/nginx.js')
+
+/** So that CI judges the code, and not the moment of a fault. */
+const SHORT_SEED = 17
+const KINDS = ['postgres', 'mariadb'] as const
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    short: { type: 'boolean', default: false },
+    faults: { type: 'string' },
+    plants: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+    database: { type: 'string' },
+  },
+})
+const seed = number('seed', values.seed ?? String(values.short ? SHORT_SEED : randomInt(2 ** 31)))
+const kinds = KINDS.filter((kind) => kind === (values.database ?? kind) && isThere(kind))
+if (!findServerBin() || kinds.length === 0 || (process.env['CI'] && kinds.length < KINDS.length)) {
+  console.error(
+    '\n*** SKIPPED: these faults need redis-server, PostgreSQL and MariaDB installed. No fault was tried.\n',
+  )
+  console.log(process.env['CI'] ? '0 passed, 1 failed' : '0 passed, 0 failed, all skipped')
+  process.exit(process.env['CI'] ? 1 : 0)
+}
+if (!hasNginx) console.log('SKIPPED: nginx is not installed; clients ask the instances in turn.')
+
+// so that the servers go with this process
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+const started = performance.now()
+const say = (line: string): void =>
+  console.log(`${String(Math.round((performance.now() - started) / 1_000)).padStart(5)} s  ${line}`)
+const chosen = HTTP_FAULTS.filter(({ name }) => name.includes(values.only)).filter(
+  ({ isShort }) => !values.short || isShort === true,
+)
+const count = values.faults === undefined ? chosen.length : number('faults', values.faults)
+console.log(`faults of the service over HTTP, seed ${seed}`)
+let passed = 0
+let failed = 0
+const faults = plannedHttp(seed, count, chosen)
+const searching = searchPlants()
+if (faults.length > 0)
+  await runHttpFaults(faults, kinds, {
+    seed,
+    say,
+    onOutcome({ problems }) {
+      if (problems.length === 0) passed++
+      else failed++
+    },
+  })
+
+await searching
+console.log(`again: npm run test:faults:http -- --seed ${seed}${values.short ? ' --short' : ''}`)
+console.log(`${passed} passed, ${failed} failed`)
+process.exit(failed > 0 ? 1 : 0)
+
+function number(what: string, text: string): number {
+  if (/^\d{1,10}$/.test(text)) return Number(text)
+  console.error(`--${what} takes a whole number, not ${JSON.stringify(text)}`)
+  process.exit(2)
+}
+
+/** Beside the faults, as both mostly wait. */
+async function searchPlants(): Promise<void> {
+  for (const each of HTTP_PLANTS.slice(0, values.plants ? HTTP_PLANTS.length : values.short ? 1 : 0)) {
+    const { rounds, found, others } = await findHttpPlant(each, kinds[0] ?? 'postgres', seed)
+    if (found !== undefined) passed++
+    else failed++
+    const how = found === undefined ? `FAILED, not found as ${each.foundAs}, but ${JSON.stringify(others)}` : 'found'
+    say(`${how} in round ${rounds}: ${each.plant.what}: ${found?.text ?? ''}`)
+  }
+}

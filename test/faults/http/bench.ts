@@ -1,0 +1,262 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeKey } from '../../../src/server/api/api-keys.js'
+import { freePort, hasNginx, Nginx } from '../../../src/server/test/support/nginx.js'
+import { eventually } from '../../support/events.js'
+import { Lag, allowedFor } from '../../support/lag.js'
+import { randomFrom } from '../../support/random.js'
+import { SinglePlace } from '../journal/place.js'
+import { startSql, type SqlServer } from '../journal/sql.js'
+import { Books, type Problem } from './books.js'
+import { Instance } from './instance.js'
+import { VISIBILITY_MS } from './messages.js'
+import type { HttpProgram } from './program.js'
+import { Traffic } from './traffic.js'
+
+/** Log lines, without the greeting. */
+function errorsOf(output: string): string {
+  const lines = output.split('\n').filter((line) => line.startsWith('{'))
+  return lines
+    .map((line) => line.slice(0, 500))
+    .slice(-5)
+    .join('\n')
+}
+
+/** Before a fault, so that all is in full swing, and after it. */
+const LEAD_MS = 1_000
+/** A restore that was killed is taken over when its lease of 15 s is over; what no instance could add is adopted after 30 s. */
+const DRAIN_MS = 90_000
+const VERIFY_MS = 60_000
+const LOOK_MS = 1_000
+const BACKLOG = 600
+const MOST_TOLD = 5
+
+export type Kind = 'postgres' | 'mariadb'
+
+export interface Round {
+  readonly accepted: number
+  readonly journalled: number
+  readonly removed: number
+  readonly delivered: number
+  readonly twice: number
+  readonly failures: number
+  readonly worstLateMs: number
+  readonly seconds: number
+  readonly problems: readonly Problem[]
+}
+
+/** Two instances of the service behind nginx, with one Redis and one database, and clients that know HTTP only. */
+export class HttpBench {
+  readonly place: SinglePlace
+  readonly sql: SqlServer
+  readonly books = new Books()
+  readonly random: () => number
+  readonly instances: readonly Instance[]
+  readonly traffic: Traffic
+  readonly #program: HttpProgram
+  readonly #drainMs: number
+  readonly #topic: string
+  readonly #url: string
+  readonly #dir: string
+  readonly #nginx: Nginx | undefined
+
+  private constructor(parts: {
+    place: SinglePlace
+    sql: SqlServer
+    random: () => number
+    instances: readonly Instance[]
+    program: HttpProgram
+    drainMs: number
+    topic: string
+    url: string
+    dir: string
+    nginx: Nginx | undefined
+    key: string
+  }) {
+    const { instances, nginx, key, topic, random } = parts
+    this.place = parts.place
+    this.sql = parts.sql
+    this.random = random
+    this.instances = instances
+    this.#program = parts.program
+    this.#drainMs = parts.drainMs
+    this.#topic = topic
+    this.#url = parts.url
+    this.#dir = parts.dir
+    this.#nginx = nginx
+    const urls = nginx === undefined ? instances.map(({ url }) => url) : [nginx.url]
+    this.traffic = new Traffic({ books: this.books, urls, key, topic, random })
+  }
+
+  static async start(kind: Kind, program: HttpProgram, seed: number, drainMs = DRAIN_MS): Promise<HttpBench> {
+    const [place, sql] = await Promise.all([SinglePlace.start(0), startSql(kind)])
+    const url = await sql.fresh()
+    const dir = mkdtempSync(join(tmpdir(), 'redelayed-http-faults-'))
+    const { key, line } = makeKey()
+    writeFileSync(join(dir, 'api-keys'), `${line}\n`)
+    const flags = ['--journal', url, '--api-keys', join(dir, 'api-keys'), '--data-dir', dir]
+    const args = [...flags, '--no-ui', '--log-level', 'error']
+    const [redisPort, program_] = [Number(place.client.port), program.serve]
+    const ports = [await freePort(), await freePort()] as const
+    const instances = await Promise.all(
+      ports.map((port, at) => Instance.make(`instance ${at + 1}`, { ...{ port, redisPort, args }, program: program_ })),
+    )
+    // the first one makes the tables
+    for (const instance of instances) await instance.start()
+    const nginx = hasNginx ? await Nginx.start(ports) : undefined
+    const topic = `http-faults-${process.pid}-${Date.now().toString(36)}`
+    const random = randomFrom(seed)
+    const bench = new HttpBench({ place, sql, random, instances, program, drainMs, topic, url, dir, nginx, key })
+    const body = JSON.stringify({ visibilityTimeout: VISIBILITY_MS, deliveryLimit: 1_000, retryDelays: [100] })
+    const { status } = await bench.traffic.ask('PUT', `/v1/topics/${topic}`, { body })
+    if (status !== 201) throw new Error(`the topic was not made: ${status}`)
+    await bench.traffic.fillBacklog(BACKLOG)
+    bench.traffic.consume()
+    return bench
+  }
+
+  /** Else requests go to an instance that is away, too. */
+  get isBehindProxy(): boolean {
+    return this.#nginx !== undefined
+  }
+
+  async stop(): Promise<void> {
+    await this.traffic.stop()
+    await this.#nginx?.stop()
+    await Promise.all(this.instances.map((instance) => instance.stop()))
+    await this.place.stop()
+    await this.sql.stop()
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+
+  /** Between two times in milliseconds: faults come at random moments. */
+  pause(min: number, max = min): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, min + (max - min) * this.random()))
+  }
+
+  oneInstance(): Instance {
+    return this.instances[Math.floor(this.random() * this.instances.length)]!
+  }
+
+  /** Load, the fault, the healing, everything handled to the end; and then what the books say. */
+  async round(fault: (bench: HttpBench) => Promise<void>, isRedisWell: boolean): Promise<Round> {
+    const { books, traffic } = this
+    const startedAt = performance.now()
+    books.round++
+    books.worstLateMs = 0
+    books.losses.length = 0
+    traffic.failures = []
+    const lag = new Lag()
+    let lagMs: number | undefined
+    try {
+      traffic.produce(true)
+      await this.pause(LEAD_MS)
+      await fault(this)
+      await this.place.healthy()
+      await this.pause(LEAD_MS)
+      await this.sql.revive?.()
+      traffic.produce(false)
+      await traffic.pushed()
+      await this.#handled()
+    } finally {
+      traffic.produce(false)
+      lagMs = allowedFor(lag.stop())
+    }
+    books.judge({ isRedisWell, lagMs: () => lagMs ?? 0 })
+    if (books.problems.length === 0) await this.#compare()
+    const mine = [...books.messages.values()].filter(({ round }) => round === books.round)
+    const count = (which: (message: (typeof mine)[number]) => boolean): number => mine.filter(which).length
+    return {
+      accepted: count(({ state }) => state === 'accepted'),
+      journalled: count(({ outcome }) => outcome === 'journalled'),
+      removed: count(({ cancel }) => cancel?.done === true),
+      delivered: mine.reduce((sum, { deliveries }) => sum + deliveries.length, 0),
+      twice: count(
+        ({ deliveries }) =>
+          deliveries.filter(({ answer, how }) => how === 'acknowledged' && answer === 'ok').length > 1,
+      ),
+      failures: traffic.failures.length,
+      worstLateMs: Math.round(books.worstLateMs),
+      seconds: Math.round((performance.now() - startedAt) / 100) / 10,
+      problems: [...books.problems],
+    }
+  }
+
+  /**
+   * Whether Redis and SQL agree. An empty Redis records nothing before an instance has seen that: what was accepted and handled by then comes once more, after
+   * 30 s.
+   */
+  async verify(): Promise<readonly Problem[]> {
+    const until = Date.now() + VERIFY_MS
+    for (;;) {
+      const { code, text } = await this.#run('verify')
+      if (code === 0) return []
+      if (Date.now() > until) return [{ wrong: 'verify', text: text.slice(0, 2_000) }]
+      await this.pause(500)
+    }
+  }
+
+  /** What the instances have said last, for a report. */
+  get output(): string {
+    return this.instances.map(({ name, output }) => `${name}: ${errorsOf(output)}`).join('\n')
+  }
+
+  async #handled(): Promise<void> {
+    const { books } = this
+    const until = Date.now() + this.#drainMs
+    while (books.open().length > 0 && Date.now() < until) {
+      await this.pause(LOOK_MS)
+      await this.#findHandled()
+    }
+    const open = books.open()
+    for (const message of open.slice(0, MOST_TOLD)) {
+      const known = await this.traffic.find(message.item.id).catch(String)
+      books.lost(message, `it was accepted, and not handled; the service says ${JSON.stringify(known)}`)
+    }
+    if (open.length > MOST_TOLD) books.wrong('lost', `and ${open.length - MOST_TOLD} more`)
+  }
+
+  /** A lease whose answer was lost, and that was answered again by nginx or after its time, can have been acknowledged. */
+  async #findHandled(): Promise<void> {
+    const unsure = this.books
+      .open()
+      .filter(({ deliveries }) => deliveries.some(({ how, answer }) => how === 'acknowledged' && answer !== undefined))
+    for (const message of unsure.slice(0, 50)) {
+      const found = await this.traffic.find(message.item.id).catch(() => undefined)
+      if (found?.['state'] === 'handled') message.isHandled = true
+    }
+  }
+
+  /** What is due tomorrow lies where it should. */
+  async #compare(): Promise<void> {
+    const until = Date.now() + this.#drainMs
+    let waiting = new Map<string, number>()
+    const missingIn = () => this.books.far().filter(({ item }) => !waiting.has(item.id))
+    do waiting = await eventually(() => this.traffic.waiting(), 30_000, 500)
+    while (missingIn().length > 0 && Date.now() < until)
+    for (const { item, attempts, dueAt } of this.books.far()) {
+      const found = waiting.get(item.id)
+      if (found !== undefined && attempts === 1 && found !== dueAt)
+        this.books.wrong('changed', `${item.id} is due at ${found}, not at ${dueAt}`)
+    }
+    const missing = missingIn()
+    for (const message of missing.slice(0, MOST_TOLD)) this.books.lost(message, 'it does not lie in its topic')
+    if (missing.length > MOST_TOLD) this.books.wrong('lost', `and ${missing.length - MOST_TOLD} more of the backlog`)
+  }
+
+  #run(action: string): Promise<{ code: number | null; text: string }> {
+    const redis = `redis://127.0.0.1:${this.place.client.port}`
+    const args = ['journal', action, '--redis', redis, '--journal', this.#url, '--queue', this.#topic]
+    const child = spawn(process.execPath, [this.#program.journal, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    let text = ''
+    const keep = (bytes: Buffer): void => void (text += bytes.toString())
+    child.stdout.on('data', keep)
+    child.stderr.on('data', keep)
+    return new Promise((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', (code) => resolve({ code, text }))
+    })
+  }
+}

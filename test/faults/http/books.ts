@@ -1,0 +1,204 @@
+import { isDeepStrictEqual } from 'node:util'
+import { VISIBILITY_MS, type Item, type Received } from './messages.js'
+
+/** What was said to a consumer that answered a lease; `unknown`: nothing. */
+export type LeaseAnswer = 'ok' | 'lost' | 'unknown'
+
+export interface Delivery {
+  readonly lease: string
+  /** By the clock of Redis. */
+  readonly polledAt: number
+  /** By the clock of this machine, when the answer was there. */
+  readonly at: number
+  readonly attempt: number
+  how?: 'acknowledged' | 'failed'
+  answer?: LeaseAnswer
+  answeredAt?: number
+}
+
+/** What is known of a message. */
+export interface Message {
+  readonly item: Item
+  /** `unknown`: no answer said that it was accepted, and it may be there. */
+  state: 'unknown' | 'accepted'
+  outcome?: string
+  /** Requests that may have brought it. */
+  attempts: number
+  firstAskedAt: number
+  acceptedAt: number
+  dueAt?: number
+  cancel?: { readonly from: number; to: number; done: boolean | null }
+  readonly deliveries: Delivery[]
+  /** The journal says that it was handled, where the answer to its lease was lost. */
+  isHandled: boolean
+  /** It was pushed in this round. */
+  round: number
+}
+
+/** When Redis lost what it had written. By the clock of this machine. */
+export interface Loss {
+  /** All that was written before is there again; `-Infinity`: nothing is. */
+  readonly back: number
+  readonly from: number
+}
+
+export const WRONGS = ['lost', 'early', 'late', 'cancelled', 'twice', 'changed', 'verify', 'other'] as const
+export type Wrong = (typeof WRONGS)[number]
+
+export interface Problem {
+  readonly wrong: Wrong
+  readonly text: string
+}
+
+/** Between what happens and what a process says of it, on a machine that is busy. */
+const SLACK_MS = 1_000
+/** An attempt that was carried out late, or by a client of Redis that repeated it, can bring a message that was handled meanwhile once more. */
+const SWIFT_MS = 1_500
+/** An instance that has not heard from Redis for a while takes its time a little earlier or later than it is. */
+const APART_MS = 100
+/** Where Redis is away, what was accepted is added by another instance after 30 s, which looks each 5 s. */
+const ADOPTED_MS = 40_000
+
+/** What a round allows. */
+export interface Rules {
+  /** Instances fail, and Redis does not: nothing is late, and nothing comes twice. */
+  readonly isRedisWell: boolean
+  /** So much later than on a quiet machine things may come. */
+  readonly lagMs: () => number
+}
+
+/** Every message that was pushed over HTTP, and what became of it. */
+export class Books {
+  readonly messages = new Map<string, Message>()
+  readonly losses: Loss[] = []
+  readonly problems: Problem[] = []
+  /** The latest a message came after it was due and accepted, in the rounds in which Redis was well. */
+  worstLateMs = 0
+  round = 0
+
+  begin(item: Item): Message {
+    const message: Message = {
+      ...{ item, state: 'unknown', attempts: 0, firstAskedAt: Date.now(), acceptedAt: Infinity },
+      ...{ deliveries: [], isHandled: false, round: this.round },
+    }
+    this.messages.set(item.id, message)
+    return message
+  }
+
+  accepted(message: Message, { outcome, dueAt }: { outcome: string; dueAt?: number }): void {
+    message.state = 'accepted'
+    message.outcome = outcome
+    message.acceptedAt = Date.now()
+    if (dueAt !== undefined) message.dueAt = dueAt
+  }
+
+  received(received: Received): Delivery | undefined {
+    const message = this.messages.get(received.id)
+    if (message === undefined) {
+      this.wrong('other', `${received.id} was delivered, and never pushed`)
+      return undefined
+    }
+    const { lease, leasedUntil, attempt } = received
+    const delivery: Delivery = { lease, attempt, polledAt: leasedUntil - VISIBILITY_MS, at: Date.now() }
+    message.deliveries.push(delivery)
+    const { body, priority, headers, bizKey } = message.item
+    const got = { body: received.body, priority: received.priority, headers: received.headers, bizKey: received.bizKey }
+    if (!isDeepStrictEqual(got, { body, priority, headers, bizKey }))
+      this.wrong('changed', `${received.id} came as ${JSON.stringify(got)}, and not as ${JSON.stringify(message.item)}`)
+    return delivery
+  }
+
+  /** Messages that are due soon after all and were not handled yet. */
+  open(): Message[] {
+    return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
+  }
+
+  /** What must lie there. */
+  far(): Message[] {
+    return [...this.messages.values()].filter((message) => isExpected(message) && isFar(message))
+  }
+
+  lost(message: Message, what: string): void {
+    this.wrong('lost', `${message.item.id}: ${what}: ${story(message)}`)
+  }
+
+  wrong(wrong: Wrong, text: string): void {
+    this.problems.push({ wrong, text })
+  }
+
+  /** What the rules say of the messages of this round. */
+  judge(rules: Rules): void {
+    for (const message of this.messages.values()) {
+      if (message.round !== this.round) continue
+      this.#judgeTime(message, rules)
+      this.#judgeCancel(message)
+      if (rules.isRedisWell) this.#judgeTwice(message)
+    }
+  }
+
+  #judgeTime(message: Message, { isRedisWell, lagMs }: Rules): void {
+    const { item, dueAt, deliveries, outcome } = message
+    // one that was there already has the time of the attempt that brought it
+    if (dueAt === undefined || message.attempts > 1) return
+    for (const { polledAt } of deliveries)
+      if (polledAt < dueAt - APART_MS) this.wrong('early', `${item.id} was due at ${dueAt}: ${story(message)}`)
+    const [first] = deliveries
+    if (!isRedisWell || first === undefined || message.state !== 'accepted') return
+    const lateMs = first.at - Math.max(dueAt, message.acceptedAt)
+    const most = outcome === 'journalled' ? ADOPTED_MS : VISIBILITY_MS + SLACK_MS
+    this.worstLateMs = Math.max(this.worstLateMs, outcome === 'journalled' ? 0 : lateMs)
+    if (lateMs > most + lagMs())
+      this.wrong('late', `${item.id} came ${lateMs} ms late, at most ${most} + ${lagMs()}: ${story(message)}`)
+  }
+
+  #judgeCancel(message: Message): void {
+    const { cancel, item, deliveries, outcome } = message
+    if (cancel?.done !== true || message.attempts > 1) return
+    // the windows that docs/journal.md names
+    const isAllowed = this.losses.some(
+      ({ back, from }) => cancel.to >= (back > -Infinity ? back : from) - SLACK_MS || outcome === 'journalled',
+    )
+    if (isAllowed) return
+    for (const { at } of deliveries)
+      if (at > cancel.to + SLACK_MS) this.wrong('cancelled', `${item.id} came after its removal: ${story(message)}`)
+  }
+
+  #judgeTwice(message: Message): void {
+    const { item, deliveries, acceptedAt, firstAskedAt, attempts } = message
+    if (attempts > 1 || acceptedAt - firstAskedAt > SWIFT_MS) return
+    const { answeredAt = Infinity } = deliveries.find(isDone) ?? {}
+    for (const { polledAt } of deliveries)
+      if (polledAt > answeredAt)
+        this.wrong('twice', `${item.id} came again after it was acknowledged: ${story(message)}`)
+  }
+}
+
+const FAR_MS = 600_000
+
+function isExpected({ state, cancel }: Message): boolean {
+  return state === 'accepted' && (cancel === undefined || cancel.done === false)
+}
+
+function isFar({ item }: Message): boolean {
+  return item.delay > FAR_MS
+}
+
+function isOver({ deliveries, isHandled }: Message): boolean {
+  return isHandled || deliveries.some(isDone)
+}
+
+function isDone({ how, answer }: Delivery): boolean {
+  return how === 'acknowledged' && answer === 'ok'
+}
+
+function story({ item, state, outcome, attempts, acceptedAt, dueAt, cancel, deliveries }: Message): string {
+  const took = deliveries.map(
+    ({ at, polledAt, attempt, how, answer, answeredAt }) =>
+      `received ${at} (Redis ${polledAt}), attempt ${attempt}, ${how ?? 'no answer'} ${answer} ${answeredAt}`,
+  )
+  const parts = [
+    `${state} ${outcome ?? ''} at ${acceptedAt} after ${attempts} requests, delay ${item.delay}, due ${dueAt}`,
+  ]
+  if (cancel !== undefined) parts.push(`removal ${cancel.from} to ${cancel.to}: ${cancel.done}`)
+  return [...parts, ...took].join('; ')
+}

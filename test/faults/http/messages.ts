@@ -1,0 +1,24 @@
+/** A message as a client pushes it. */
+export interface Item {
+  readonly id: string
+  readonly body: { readonly n: number; readonly fails: boolean; readonly text: string }
+  readonly delay: number
+  readonly priority: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly bizKey: string
+}
+
+/** A message as a consumer received it. */
+export interface Received {
+  readonly id: string
+  readonly lease: string
+  readonly leasedUntil: number
+  readonly attempt: number
+  readonly priority: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly bizKey?: string
+  readonly body: unknown
+}
+
+/** How long a consumer has a message. */
+export const VISIBILITY_MS = 3_000

@@ -1,0 +1,283 @@
+import type { Books, LeaseAnswer, Message } from './books.js'
+import type { Item, Received } from './messages.js'
+
+/** How often a producer pushes, and how many messages at most in one batch. */
+const EVERY_MS = 40
+const MOST_ITEMS = 4
+const MOST_DELAY_MS = 1_500
+const FAR_MS = 86_400_000
+const SHARES = { far: 0.05, fails: 0.08, removed: 0.12, batch: 0.3 } as const
+/** What got no answer that accepts it is pushed again under its id, so often: an application that must not lose anything. */
+const ATTEMPTS = 60
+const AGAIN_MS = 250
+/** While Redis is away, a push takes 10 s until the journal answers for it. */
+const PUSH_MS = 20_000
+const CONSUMERS = 6
+const WAIT_MS = 2_000
+const HANDLING_MS = 15
+
+interface Answer {
+  readonly status: number
+  readonly body: Record<string, unknown>
+}
+
+interface Asked {
+  readonly headers?: Record<string, string>
+  readonly body?: string
+  readonly type?: string
+  readonly limitMs?: number
+}
+
+/** Clients of the service that push, receive, acknowledge and remove over HTTP, and the books of what they were answered. */
+export class Traffic {
+  readonly books: Books
+  /** What was not answered as it should be, of this round. */
+  failures: string[] = []
+  readonly #urls: readonly string[]
+  readonly #key: string
+  readonly #topic: string
+  readonly #random: () => number
+  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #end = new AbortController()
+  #timer: NodeJS.Timeout | undefined
+  #numbers = 0
+
+  /** `urls`: asked in turn. */
+  constructor({
+    books,
+    urls,
+    key,
+    topic,
+    random,
+  }: {
+    books: Books
+    urls: readonly string[]
+    key: string
+    topic: string
+    random: () => number
+  }) {
+    this.books = books
+    this.#urls = urls
+    this.#key = key
+    this.#topic = `/v1/topics/${topic}`
+    this.#random = random
+  }
+
+  consume(): void {
+    for (let at = 0; at < CONSUMERS; at++) this.#follow(this.#consume())
+  }
+
+  produce(on: boolean): void {
+    clearInterval(this.#timer)
+    if (!on) return
+    this.#timer = setInterval(() => {
+      const isBatch = this.#random() < SHARES.batch
+      const count = isBatch ? 1 + Math.floor(this.#random() * MOST_ITEMS) : 1
+      const items = Array.from({ length: count }, () => this.#draw())
+      this.#follow(isBatch ? this.#pushBatch(items) : this.#produceOne(items[0]!))
+    }, EVERY_MS)
+  }
+
+  /** Resolves when each push has its answer, and what was to be removed is removed. */
+  async pushed(): Promise<void> {
+    while (this.#underWay.size > CONSUMERS) await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+
+  /** So many messages of tomorrow. */
+  async fillBacklog(count: number): Promise<void> {
+    for (let left = count; left > 0; left -= 500)
+      await this.#pushBatch(Array.from({ length: Math.min(500, left) }, () => ({ ...this.#draw(), delay: FAR_MS })))
+  }
+
+  /** Many messages that are removed soon after they were accepted. */
+  async pushAndRemove(count: number): Promise<void> {
+    const each = async (): Promise<void> => {
+      const message = await this.#pushOne({ ...this.#draw(), delay: this.#between(2_500, 4_000) })
+      await this.#pause(0, 300)
+      if (message.state === 'accepted') await this.#remove(message)
+    }
+    await Promise.all(Array.from({ length: count }, each))
+  }
+
+  /** Messages that are due in a while; the result removes them. */
+  async pushForRemoval(count: number): Promise<() => Promise<void>> {
+    const items = Array.from({ length: count }, () => ({ ...this.#draw(), delay: this.#between(7_000, 9_000) }))
+    const messages = await this.#pushBatch(items)
+    return async () => void (await Promise.all(messages.map((message) => this.#remove(message))))
+  }
+
+  /** What the service says of a message; `undefined` where it does not know it. */
+  async find(id: string): Promise<Record<string, unknown> | undefined> {
+    const { status, body } = await this.ask('GET', `${this.#topic}/messages/${encodeURIComponent(id)}`)
+    if (status !== 200 && status !== 404) throw new Error(`GET of ${id}: ${status} ${JSON.stringify(body)}`)
+    return status === 200 ? body : undefined
+  }
+
+  /** When each message that waits is due, by id. */
+  async waiting(): Promise<Map<string, number>> {
+    const found = new Map<string, number>()
+    for (let cursor = ''; ;) {
+      const { status, body } = await this.ask('GET', `${this.#topic}/messages?limit=1000${cursor}`)
+      if (status !== 200) throw new Error(`the messages: ${status} ${JSON.stringify(body)}`)
+      for (const { id, dueAt } of body['messages'] as { id: string; dueAt: number }[]) found.set(id, dueAt)
+      if (typeof body['cursor'] !== 'string') return found
+      cursor = `&cursor=${body['cursor']}`
+    }
+  }
+
+  /** @throws where there is no answer */
+  async ask(method: string, path: string, { headers, body, type, limitMs = PUSH_MS }: Asked = {}): Promise<Answer> {
+    const url = this.#urls[Math.floor(this.#random() * this.#urls.length)] ?? ''
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.#key}`,
+        ...(body !== undefined && { 'content-type': type ?? 'application/json' }),
+        ...headers,
+      },
+      signal: AbortSignal.timeout(limitMs),
+      ...(body !== undefined && { body }),
+    })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>) }
+  }
+
+  async stop(): Promise<void> {
+    this.produce(false)
+    this.#end.abort()
+    await Promise.all(this.#underWay)
+  }
+
+  /** Undefined where the answer was none, or not a 2xx. */
+  async #try(method: string, path: string, asked: Asked): Promise<Answer | undefined> {
+    try {
+      const answer = await this.ask(method, path, asked)
+      if (answer.status < 300) return answer
+      this.failures.push(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body).slice(0, 200)}`)
+    } catch (error) {
+      const { cause } = error as Error
+      this.failures.push(`${method} ${path}: ${String(cause ?? error)}`)
+    }
+    return undefined
+  }
+
+  async #produceOne(item: Item): Promise<void> {
+    const message = await this.#pushOne(item)
+    if (message.state !== 'accepted' || item.delay > MOST_DELAY_MS || this.#random() > SHARES.removed) return
+    await this.#pause(0, item.delay * 1.2)
+    await this.#remove(message)
+  }
+
+  async #pushOne(item: Item): Promise<Message> {
+    const message = this.books.begin(item)
+    const headers: Record<string, string> = this.#random() < 0.5 ? { 'idempotency-key': item.id } : {}
+    await this.#untilAccepted([message], async () => {
+      const answer = await this.#try('POST', `${this.#topic}/messages`, { headers, body: JSON.stringify(item) })
+      return [answer?.body]
+    })
+    return message
+  }
+
+  /** Gives those that were accepted. */
+  async #pushBatch(items: readonly Item[]): Promise<Message[]> {
+    const messages = items.map((item) => this.books.begin(item))
+    const isLines = this.#random() < 0.5
+    await this.#untilAccepted(messages, async (open) => {
+      const texts = open.map(({ item }) => JSON.stringify(item))
+      const answer = await this.#try('POST', `${this.#topic}/messages/batch`, {
+        body: isLines ? `${texts.join('\n')}\n` : `[${texts.join()}]`,
+        type: isLines ? 'application/x-ndjson' : 'application/json',
+      })
+      return (answer?.body['results'] ?? []) as Record<string, unknown>[]
+    })
+    return messages.filter(({ state }) => state === 'accepted')
+  }
+
+  async #untilAccepted(
+    messages: readonly Message[],
+    push: (open: readonly Message[]) => Promise<readonly (Record<string, unknown> | undefined)[]>,
+  ): Promise<void> {
+    let open = messages
+    for (let attempt = 1; attempt <= ATTEMPTS && open.length > 0 && !this.#end.signal.aborted; attempt++) {
+      if (attempt > 1) await this.#pause(AGAIN_MS)
+      for (const message of open) message.attempts++
+      const answers = await push(open)
+      open = open.filter((message, at) => {
+        const answer = answers[at]
+        if (answer?.['outcome'] === undefined) return true
+        this.books.accepted(message, answer as { outcome: string; dueAt?: number })
+        return false
+      })
+    }
+  }
+
+  async #remove(message: Message): Promise<void> {
+    const cancel: NonNullable<Message['cancel']> = { from: Date.now(), to: Infinity, done: null }
+    message.cancel = cancel
+    const path = `${this.#topic}/messages/${encodeURIComponent(message.item.id)}`
+    const { status } = await this.ask('DELETE', path).catch((error: unknown) => {
+      this.failures.push(`DELETE: ${String((error as Error).cause ?? error)}`)
+      return { status: 0 }
+    })
+    if (status >= 500) this.failures.push(`DELETE: ${status}`)
+    // a consumer has it: nothing was done
+    cancel.done = status === 204 ? true : status === 409 ? false : null
+    cancel.to = Date.now()
+  }
+
+  async #consume(): Promise<void> {
+    while (!this.#end.signal.aborted) {
+      const wanted = JSON.stringify({ max: 3, wait: WAIT_MS })
+      const answer = await this.#try('POST', `${this.#topic}/receive`, { body: wanted })
+      const messages = (answer?.body['messages'] ?? []) as Received[]
+      await Promise.all(messages.map((message) => this.#handle(message)))
+      if (answer === undefined) await this.#pause(100, 300)
+    }
+  }
+
+  async #handle(received: Received): Promise<void> {
+    const delivery = this.books.received(received)
+    if (delivery === undefined) return
+    await this.#pause(0, HANDLING_MS)
+    const { fails } = received.body as Item['body']
+    const isFirst = received.attempt === 1
+    delivery.how = fails && isFirst ? 'failed' : 'acknowledged'
+    const [path, more] =
+      delivery.how === 'failed'
+        ? ['/v1/leases/negative-acknowledge', { delay: 100, error: 'it fails' }]
+        : ['/v1/leases/acknowledge', {}]
+    const body = JSON.stringify({ leases: [received.lease], ...more })
+    const answer = await this.#try('POST', path, { body })
+    const [result] = (answer?.body['results'] ?? []) as LeaseAnswer[]
+    delivery.answer = result ?? 'unknown'
+    delivery.answeredAt = Date.now()
+  }
+
+  #draw(): Item {
+    const n = ++this.#numbers
+    const dice = this.#random()
+    return {
+      id: `${n}-${this.#random() < 0.5 ? 'A' : 'a/ü'}`,
+      body: { n, fails: dice < SHARES.fails, text: 'é'.repeat(Math.floor(this.#random() ** 4 * 800)) },
+      delay: dice > 1 - SHARES.far ? FAR_MS : Math.floor(this.#random() * MOST_DELAY_MS),
+      priority: Math.floor(this.#random() * 10),
+      headers: this.#random() < 0.3 ? { order: String(n) } : {},
+      bizKey: `order-${n % 7}`,
+    }
+  }
+
+  #between(min: number, max: number): number {
+    return min + Math.floor(this.#random() * (max - min))
+  }
+
+  #pause(min: number, max = min): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, this.#between(min, max)))
+  }
+
+  #follow(promise: Promise<unknown>): void {
+    const followed = promise
+      .catch((error: unknown) => this.books.wrong('other', String((error as Error).stack ?? error)))
+      .finally(() => this.#underWay.delete(followed))
+    this.#underWay.add(followed)
+  }
+}
