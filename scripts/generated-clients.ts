@@ -5,6 +5,8 @@ export interface Step {
   readonly command: string
   readonly args: readonly string[]
   readonly env?: NodeJS.ProcessEnv
+  /** Where it fails, the registry is away or does not have it: that says nothing of the client. */
+  readonly isFetch?: boolean
 }
 
 /** A program with a client that a generator makes from the description of the service. */
@@ -14,8 +16,6 @@ export interface GeneratedClient {
   readonly file: string
   /** Without this command the language is not there. */
   readonly needs: readonly string[]
-  /** Only where it is named: it takes long. */
-  readonly isLong?: boolean
   /** Lays the program in an empty folder, which has `openapi.json`; the last step is the program itself. */
   readonly steps: (dir: string, source: string) => readonly Step[]
 }
@@ -61,14 +61,13 @@ export const generatedClients: readonly GeneratedClient[] = [
     name: 'generated-java',
     file: 'Client.java',
     needs: ['mvn', '--version'],
-    isLong: true,
     steps(dir, source) {
       mkdirSync(join(dir, 'src/main/java'), { recursive: true })
       copyFileSync(source, join(dir, 'src/main/java/Client.java'))
       const jar = `-Dartifact=org.openapitools:openapi-generator-cli:${JAVA}`
       const generator = ['-jar', `openapi-generator-cli-${JAVA}.jar`, 'generate', '-i', 'openapi.json', '-o', '.']
       return [
-        { command: 'mvn', args: ['-q', 'dependency:copy', jar, '-DoutputDirectory=.'] },
+        { command: 'mvn', args: ['-q', 'dependency:copy', jar, '-DoutputDirectory=.'], isFetch: true },
         { command: 'java', args: [...generator, '-g', 'java', '--library', 'native'] },
         { command: 'mvn', args: ['-q', 'compile', 'dependency:copy-dependencies'] },
         { command: 'java', args: ['-cp', 'target/classes:target/dependency/*', 'Client'] },
