@@ -16,6 +16,7 @@ import { ensureInstalled, root } from './ensure-installed.mjs'
 import { findServerBin, startServer } from './redis.js'
 import { BeanstalkConnection, startBeanstalkd } from './service-bench/beanstalkd.js'
 import { HttpConnection, HttpPool, requestOf } from './service-bench/http-client.js'
+import { findNsqd, NsqConsumer, startNsqd } from './service-bench/nsqd.js'
 import {
   fillPage,
   isMet,
@@ -81,7 +82,12 @@ let report: Report = {
   command: `npm run benchmark:service ${process.argv.slice(2).join(' ')}`.trim(),
   date: new Date().toISOString(),
   machine: `${process.platform} ${process.arch}, ${cpus().length} × ${cpus()[0]?.model ?? '?'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
-  versions: { node: process.version, redis: versionOf(bin, '--version'), beanstalkd: versionOf('beanstalkd', '-v') },
+  versions: {
+    node: process.version,
+    redis: versionOf(bin, '--version'),
+    beanstalkd: versionOf('beanstalkd', '-v'),
+    nsqd: versionOf(findNsqd() ?? 'nsqd', '--version'),
+  },
   options,
   parts: kept,
 }
@@ -286,12 +292,53 @@ async function beside(): Promise<Row[]> {
       for (const each of [connection, producer]) each.close()
       server.stop()
     }
+    await besideNsqd(note)
   }
   return ['pushes', 'pulls', 'lateness p99'].flatMap((what) =>
     Array.from(figures)
       .filter(([name]) => name.startsWith(`${what};`))
       .map(([name, values]) => rowOf(name, what === 'lateness p99' ? 'ms' : 'a second', values)),
   )
+}
+
+/** Messages go in over HTTP, one a request, and come out by its own protocol. */
+async function besideNsqd(note: (what: string, value: number) => void): Promise<void> {
+  const name = 'nsqd, pushes over HTTP: at least once, in its memory'
+  const program = findNsqd()
+  if (program === undefined) throw new Error('there is neither nsqd nor go')
+  const server = await startNsqd(program)
+  const target = { url: server.url, key: '' }
+  try {
+    const body = JSON.stringify(BODY)
+    const all = await Promise.all(Array.from({ length: CONNECTIONS }, () => HttpConnection.open(server.url)))
+    const request = requestOf(target, '/pub?topic=both', body)
+    const count = given.quick ? 1_000 : 50_000
+    let left = count
+    const begin = performance.now()
+    await Promise.all(
+      all.map(async (connection) => {
+        while (left-- > 0) await connection.ask(request)
+      }),
+    )
+    note(`pushes; ${name}`, count / ((performance.now() - begin) / 1_000))
+    let pulled = 0
+    const pulling = performance.now()
+    const consumer = await NsqConsumer.open(server.port, 'both', CONNECTIONS, () => pulled++)
+    await until(() => pulled >= count)
+    note(`pulls; ${name}`, count / ((performance.now() - pulling) / 1_000))
+    consumer.close()
+    const [late, jobs]: [number[], number] = [[], rate * seconds]
+    const waiting = await NsqConsumer.open(server.port, 'late', CONNECTIONS, (due) =>
+      late.push(Date.now() - Number(due)),
+    )
+    const pool = new HttpPool(target)
+    await atRate(jobs, () => pool.call('/pub?topic=late&defer=1000', String(Date.now() + 1_000)))
+    await until(() => late.length >= jobs)
+    note(`lateness p99; ${name}`, quantile(late, 0.99))
+    for (const each of [waiting, pool, ...all]) each.close()
+  } finally {
+    server.stop()
+  }
 }
 
 /** One message a request, and its acknowledgement. */
