@@ -23,6 +23,8 @@ export interface GeneratedClient {
 const PYTHON = ['openapi-python-client==0.29.1', 'ruff']
 const GO = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2'
 const JAVA = '7.14.0'
+/** Else lists that were not set are sent as empty ones. */
+const NULLS = ['--additional-properties', 'containerDefaultToNull=true']
 
 export const generatedClients: readonly GeneratedClient[] = [
   {
@@ -68,7 +70,7 @@ export const generatedClients: readonly GeneratedClient[] = [
       const generator = ['-jar', `openapi-generator-cli-${JAVA}.jar`, 'generate', '-i', 'openapi.json', '-o', '.']
       return [
         { command: 'mvn', args: ['-q', 'dependency:copy', jar, '-DoutputDirectory=.'], isFetch: true },
-        { command: 'java', args: [...generator, '-g', 'java', '--library', 'native'] },
+        { command: 'java', args: [...generator, '-g', 'java', '--library', 'native', ...NULLS] },
         { command: 'mvn', args: ['-q', 'compile', 'dependency:copy-dependencies'] },
         { command: 'java', args: ['-cp', 'target/classes:target/dependency/*', 'Client'] },
       ]

@@ -126,9 +126,9 @@ const when = {
 /** In the place of what the topic says. */
 const own = {
   retryDelays: Type.Array(Ms('Before the next delivery'), {
-    minItems: 1,
+    // generated clients send an empty list for what was not set
     maxItems: 100,
-    description: 'As of a topic, for this message',
+    description: 'As of a topic, for this message; empty: those of its topic',
   }),
   endpoint: Type.String({
     pattern: ENDPOINT_ID,

@@ -42,7 +42,7 @@ export function storedBody(input: BodyInput): { payload: Buffer; headers: Record
   const { bodyBase64, bizKey, retryDelays, endpoint } = input
   const headers = { ...input.headers }
   if (bizKey !== undefined) headers[BIZ_KEY] = bizKey
-  if (retryDelays !== undefined) headers[RETRY_DELAYS] = retryDelays.join()
+  if (retryDelays !== undefined && retryDelays.length > 0) headers[RETRY_DELAYS] = retryDelays.join()
   if (endpoint !== undefined) headers[ENDPOINT] = endpoint
   if (bodyBase64 === undefined) return { payload: jsonBytes(input.body), headers }
   return { payload: Buffer.from(bodyBase64, 'base64'), headers: { ...headers, [BODY]: 'bytes' } }
