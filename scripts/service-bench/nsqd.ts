@@ -1,12 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root } from '../ensure-installed.mjs'
 import { freePort } from '../redis.js'
 
-const MODULE = 'github.com/nsqio/nsq/apps/nsqd@v1.3.0'
+/** The last version that builds with what its dependencies are now. */
+const MODULE = 'github.com/nsqio/nsq'
+const VERSION = 'v1.2.0'
 const START_MS = 20_000
 
 export interface Nsqd {
@@ -24,8 +26,10 @@ export function findNsqd(): string | undefined {
   const built = join(bin, 'nsqd')
   if (existsSync(built)) return built
   mkdirSync(bin, { recursive: true })
-  const env = { ...process.env, GOBIN: bin, CGO_ENABLED: '0' }
-  const { status } = spawnSync('go', ['install', MODULE], { env, stdio: 'inherit' })
+  const env = { ...process.env, GOFLAGS: '-mod=mod', CGO_ENABLED: '0' }
+  writeFileSync(join(bin, 'go.mod'), `module bench\n\ngo 1.24\n\nrequire ${MODULE} ${VERSION}\n`)
+  const args = ['build', '-o', built, `${MODULE}/apps/nsqd`]
+  const { status } = spawnSync('go', args, { cwd: bin, env, stdio: ['ignore', 'ignore', 'inherit'] })
   return status === 0 ? built : undefined
 }
 
@@ -35,7 +39,8 @@ export async function startNsqd(program: string): Promise<Nsqd> {
   const dir = mkdtempSync(join(tmpdir(), 'nsqd-'))
   const url = `http://127.0.0.1:${httpPort}`
   const flags = ['-tcp-address', `127.0.0.1:${port}`, '-http-address', `127.0.0.1:${httpPort}`, '-data-path', dir]
-  const child = spawn(program, [...flags, '-mem-queue-size', '10000000', '-log-level', 'error'], { stdio: 'ignore' })
+  const tuning = ['-mem-queue-size', '10000000', '-log-level', 'error']
+  const child = spawn(program, [...flags, ...tuning], { stdio: 'ignore' })
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
   for (const end = Date.now() + START_MS; !(await isThere(url));) {
