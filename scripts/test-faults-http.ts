@@ -44,6 +44,7 @@ if (!findServerBin() || kinds.length === 0 || (process.env['CI'] && kinds.length
 }
 if (!hasNginx) console.log('SKIPPED: nginx is not installed; clients ask the instances in turn.')
 
+process.setMaxListeners(100) // each server has one for the end of this process
 // so that the servers go with this process
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
 const started = performance.now()

@@ -21,6 +21,12 @@ interface Answer {
   readonly body: Record<string, unknown>
 }
 
+/** A request that failed. `isRepeated`: nginx may send it to the other instance when its connection breaks, as a repeat changes nothing. */
+export interface Failure {
+  readonly isRepeated: boolean
+  readonly text: string
+}
+
 interface Asked {
   readonly headers?: Record<string, string>
   readonly body?: string
@@ -32,7 +38,7 @@ interface Asked {
 export class Traffic {
   readonly books: Books
   /** What was not answered as it should be, of this round. */
-  failures: string[] = []
+  failures: Failure[] = []
   readonly #urls: readonly string[]
   readonly #key: string
   readonly #topic: string
@@ -153,10 +159,11 @@ export class Traffic {
     try {
       const answer = await this.ask(method, path, asked)
       if (answer.status < 300) return answer
-      this.failures.push(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body).slice(0, 200)}`)
+      const text = `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body).slice(0, 200)}`
+      this.failures.push({ isRepeated: isRepeated(path, asked), text })
     } catch (error) {
       const { cause } = error as Error
-      this.failures.push(`${method} ${path}: ${String(cause ?? error)}`)
+      this.failures.push({ isRepeated: isRepeated(path, asked), text: `${method} ${path}: ${String(cause ?? error)}` })
     }
     return undefined
   }
@@ -216,10 +223,10 @@ export class Traffic {
     message.cancel = cancel
     const path = `${this.#topic}/messages/${encodeURIComponent(message.item.id)}`
     const { status } = await this.ask('DELETE', path).catch((error: unknown) => {
-      this.failures.push(`DELETE: ${String((error as Error).cause ?? error)}`)
+      this.failures.push({ isRepeated: true, text: `DELETE: ${String((error as Error).cause ?? error)}` })
       return { status: 0 }
     })
-    if (status >= 500) this.failures.push(`DELETE: ${status}`)
+    if (status >= 500) this.failures.push({ isRepeated: true, text: `DELETE: ${status}` })
     // a consumer has it: nothing was done
     cancel.done = status === 204 ? true : status === 409 ? false : null
     cancel.to = Date.now()
@@ -280,4 +287,9 @@ export class Traffic {
       .finally(() => this.#underWay.delete(followed))
     this.#underWay.add(followed)
   }
+}
+
+/** As the nginx.conf says: not pushes without an `Idempotency-Key`, which an instance that stops can have taken. */
+function isRepeated(path: string, { headers }: Asked): boolean {
+  return !path.includes('/messages') || headers?.['idempotency-key'] !== undefined
 }
