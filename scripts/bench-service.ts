@@ -305,7 +305,7 @@ async function beside(): Promise<Row[]> {
 async function besideNsqd(note: (what: string, value: number) => void): Promise<void> {
   const name = 'nsqd, pushes over HTTP: at least once, in its memory'
   const program = findNsqd()
-  if (program === undefined) return console.log('without nsqd: it is not installed, and Go cannot build it')
+  if (program === undefined) return void console.log('without nsqd: it is not installed, and Go cannot build it')
   const server = await startNsqd(program)
   const target = { url: server.url, key: '' }
   try {
