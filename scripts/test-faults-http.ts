@@ -2,7 +2,7 @@
 // faults; clients push, receive, acknowledge and remove over HTTP. Ends with the line `N passed, N failed`.
 //
 //   npm run test:faults:http -- --seed 7               as before; without it a new seed each time
-//   npm run test:faults:http -- --short                as CI does it: the same seed each time, eight faults and one planted one
+//   npm run test:faults:http -- --short                the same seed each time, eight faults and one planted one
 //   npm run test:faults:http -- --faults 60 --plants   the long form
 //   npm run test:faults:http -- --only "is stopped"    faults whose names contain this
 //   npm run test:faults:http -- --database postgres    or mariadb: only this one
@@ -19,7 +19,7 @@ const { HTTP_PLANTS, findHttpPlant, plannedHttp, runHttpFaults } = await import(
 const { isThere } = await import('../test/faults/journal/sql.js')
 const { hasNginx } = await import('../src/server/test/support/nginx.js')
 
-/** So that CI judges the code, and not the moment of a fault. */
+/** So that the code is judged, and not the moment of a fault. */
 const SHORT_SEED = 17
 const KINDS = ['postgres', 'mariadb'] as const
 

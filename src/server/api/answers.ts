@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Socket } from 'node:net'
 import { BadRequest } from './problem.js'
 
-/** What an answer has that is being made: nobody knows how large it becomes. */
+/** What an answer has that is being made: how large it becomes is not known. */
 const BEING_MADE = 8 * 1_048_576
 /** Smaller ones are not counted. */
 const SMALL = 65_536

@@ -1,5 +1,5 @@
 import { Type, type TSchema } from 'typebox'
-import { ENDPOINT_ID } from '../topics/body.js'
+import { ENDPOINT_ID } from '../topics/endpoint-id.js'
 import { TOPIC_NAME, TOPIC_PATTERN } from '../topics/topic-name.js'
 
 const closed = { additionalProperties: false } as const

@@ -225,7 +225,7 @@ describe('a topic that is deleted', function () {
     await topics.put('slow', {})
     const { configure } = Topic.prototype as { configure: (this: Topic, how: { enable: boolean }) => Promise<void> }
     const now = performance.now.bind(performance)
-    // so long nobody can be sure of the lock any more
+    // for so long that the lock is not certain any more
     Topic.prototype.configure = async function (this: Topic, how) {
       await configure.call(this, how)
       performance.now = () => now() + 6_000

@@ -1,5 +1,6 @@
 import { codecs } from 'redelayed'
 import { BIZ_KEY_HEADER as BIZ_KEY } from '../database/biz-key.js'
+import { ENDPOINT_ID } from './endpoint-id.js'
 
 /** Headers of the service's own begin so; callers cannot give such. */
 export const OWN_HEADERS = 'redelayed-'
@@ -7,8 +8,6 @@ export const OWN_HEADERS = 'redelayed-'
 export const BODY = `${OWN_HEADERS}body`
 /** How long a message waits after each of its deliveries, in the place of what its topic says. */
 const RETRY_DELAYS = `${OWN_HEADERS}retry-delays`
-/** The id of an endpoint, as a pattern of a schema. */
-export const ENDPOINT_ID = '^ep_[A-Za-z0-9_-]{16}$'
 const ENDPOINT_IDS = new RegExp(ENDPOINT_ID)
 /** Where its webhook goes, in the place of the endpoint of its topic. */
 const ENDPOINT = `${OWN_HEADERS}endpoint`
