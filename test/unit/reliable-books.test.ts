@@ -410,6 +410,9 @@ describe('the books of the reliable fault bench', () => {
     expect(check([...added(), got(1, 500)]), 'never begun').to.include({ abandoned: 0 })
     const late = [...added(), got(1, 500), handling, ...answered(1, 'done', 1_600, false)]
     expect(check(late)).to.include({ abandoned: 0, tooLate: 1 })
+    const unheard = (at: number): Entry[] => [...added(), got(1, 500), handling, ['answering', '1', '1 t1', 'done', at]]
+    expect(check(unheard(1_600)), 'sent too late').to.include({ abandoned: 0, tooLate: 1 })
+    expect(check(unheard(1_400)), 'sent in time').to.include({ abandoned: 0, tooLate: 0 })
   })
 
   it('consumers may be read before producers, and each delivery has its own lines', () => {

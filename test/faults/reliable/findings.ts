@@ -18,7 +18,7 @@ export interface Findings extends Wrongs {
   readonly delivered: number
   readonly acknowledged: number
   readonly dead: number
-  /** Answers that were refused, because they came too late. */
+  /** Answers that were refused, because they came too late, and those sent after the visibility had ended whose reply was lost. */
   readonly tooLate: number
   /** Handlings that were not answered for: their process was killed, or its lease was over. */
   readonly abandoned: number
@@ -98,7 +98,9 @@ export function findingsOf(
     delivered: deliveries.length,
     acknowledged: answers.filter(({ said, done }) => said === 'done' && done === true).length,
     dead: remains.dead.length,
-    tooLate: answers.filter(({ done }) => done === false).length,
+    tooLate: deliveries.flatMap(({ until, answers }) =>
+      answers.filter(({ done, sentAt }) => done === false || (done === undefined && sentAt > until)),
+    ).length,
     abandoned: deliveries.filter(({ handled, answers }) => handled !== undefined && answers.length === 0).length,
     batches: [...batches.values()].filter(({ finished }) => finished !== undefined).length,
     waited: messages.filter(({ wait }) => wait?.at(-1)?.how === 'completed').length,
