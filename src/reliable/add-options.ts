@@ -151,7 +151,8 @@ export function groupBytes(what: string, group: unknown): Buffer {
   return bytes
 }
 
-function groupOf({ group, priority = 0 }: MessageOptions): Buffer {
+/** Nothing for none. @throws InvalidArgumentError */
+export function groupOf({ group, priority = 0 }: Pick<MessageOptions, 'group' | 'priority'>): Buffer {
   if (group === undefined) return NO_GROUP
   if (priority !== 0) throw new InvalidArgumentError('priority', 'none where there is a group', priority)
   return groupBytes('group', group)

@@ -55,10 +55,14 @@ export function writeRecord({
   payload,
   expiresAt,
   deliveryLimit,
+  group = '',
 }: Omit<MessageRecord, 'headers'> & { readonly headerBytes: Buffer }): Buffer {
-  const hasMeta = expiresAt !== null || deliveryLimit !== null || headerBytes.length > 0
-  const meta = Buffer.from(hasMeta ? `${expiresAt ?? ''},${deliveryLimit ?? ''},${headerBytes.length}` : '')
-  return Buffer.concat([Buffer.from([meta.length]), meta, headerBytes, payload])
+  const hasMeta = expiresAt !== null || deliveryLimit !== null || headerBytes.length > 0 || group !== ''
+  const numbers = [expiresAt ?? '', deliveryLimit ?? '', headerBytes.length]
+  const groupBytes = Buffer.from(group)
+  if (group !== '') numbers.push(groupBytes.length)
+  const meta = Buffer.from(hasMeta ? numbers.join(',') : '')
+  return Buffer.concat([Buffer.from([meta.length]), meta, groupBytes, headerBytes, payload])
 }
 
 /**

@@ -16,6 +16,7 @@ export interface RepeatChange {
   readonly value: Buffer
   /** When the next message has to be prepared; `null` for never. */
   readonly at: number | null
+  /** `PRIORITIES` where the records have a group. */
   readonly priority: number
   /** The id of a message that is removed unless it is visible or a consumer has it; empty for none. */
   readonly withdrawn: Buffer

@@ -185,6 +185,30 @@ describe('repeats', () => {
     expect(seen).to.deep.equal(['now 2030-01-01T08:00:00.000Z', 'now 2030-01-02T08:00:00.000Z'])
   })
 
+  it('a group holds back the ticks of one task while it is paused, and no others', async () => {
+    const { kit, queue } = await onKit()
+    await queue.upsertSchedule('report', 'r', { every: MINUTE, task: 'report', group: 'report' })
+    await queue.upsertSchedule('ping', 'p', { every: MINUTE, task: 'ping' })
+    const groups = (await queue.listSchedules()).map(({ name, group }) => [name, group])
+    expect(groups).to.deep.equal([
+      ['ping', null],
+      ['report', 'report'],
+    ])
+    await queue.pauseGroup('report')
+    await kit.advance(MINUTE)
+    const [ping, ...others] = await allNow(queue)
+    expect(others).to.deep.equal([])
+    expect(ping).to.deep.include({ payload: 'p', group: null })
+    await queue.resumeGroup('report')
+    const [report, ...more] = await allNow(queue)
+    expect(more).to.deep.equal([])
+    expect(report).to.deep.include({ payload: 'r', group: 'report', headers: { task: 'report' }, priority: 0 })
+    await prepared(queue, 2)
+    expect(await queue.countsOfGroup('report')).to.include({ visible: 0, delayed: 1, inFlight: 0 })
+    expect(await queue.removeSchedule('report')).to.equal(true)
+    expect(await queue.countsOfGroup('report')).to.include({ visible: 0, delayed: 0, inFlight: 0 })
+  })
+
   describe('ticks that no client polled for', () => {
     const missed: readonly [ScheduleOptions['missed'], number[]][] = [
       [undefined, [1]],
@@ -521,6 +545,9 @@ describe('repeats', () => {
       ['no options', 'n', 'x', undefined, /options/],
       ['an unknown option', 'n', 'x', { every: 1, evry: 2 }, /evry/],
       ['an unknown policy', 'n', 'x', { every: 1, missed: 'some' }, /missed/],
+      ['an empty group', 'n', 'x', { every: 1, group: '' }, /group/],
+      ['a group of 256 bytes', 'n', 'x', { every: 1, group: 'g'.repeat(256) }, /255 bytes/],
+      ['a group with a priority', 'n', 'x', { every: 1, group: 'g', priority: 1 }, /priority/],
       ['priority 10', 'n', 'x', { every: 1, priority: 10 }, /priority/],
       ['headers over 64 KiB', 'n', 'x', { every: 1, headers: { a: 'x'.repeat(65_536) } }, /headers/],
       ['a header that is no text', 'n', 'x', { every: 1, headers: { a: 1 } }, /headers\.a/],

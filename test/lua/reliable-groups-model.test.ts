@@ -67,6 +67,8 @@ interface World {
   asksAt: number
   /** For a lane that could have a message: how many each other one got since. */
   readonly passes: Map<string, Map<string, number>>
+  /** What is stored of the only repeat. */
+  repeat: string
   counter: number
 }
 
@@ -84,6 +86,7 @@ function emptyWorld(): World {
     groupRateFrom: 0,
     asksAt: Infinity,
     passes: new Map(),
+    repeat: '',
     counter: 0,
   }
 }
@@ -337,6 +340,45 @@ const remove = fc.nat().map((n): Step => async (world, stage) => {
   meet(stage, 'remove')
 })
 
+/** As a schedule does at its ticks, and as one that is changed: what is to come is withdrawn. */
+const tick = fc
+  .record({
+    lane: fc.constantFrom(...LANES),
+    delays: fc.array(fc.constantFrom(0, 7, 90), { maxLength: 2 }),
+    gone: fc.nat(),
+  })
+  .map(({ lane, delays, gone }): Step => async (world, stage) => {
+    const { rig, queue, scripts } = stage
+    const { now } = world
+    const items = delays.map((delay) => ({ id: `m${1_000 + world.counter++}`, at: now + delay }))
+    const withdrawn = pick(
+      [...world.items.values()].filter((item) => !item.isNew),
+      gone,
+    )
+    const head = lane === PLAIN ? '\0' : `\x05,,0,${lane.length}${lane}`
+    const value = String(world.counter++)
+    const reply = await run(rig.sender, scripts.repeat, queue.keys, {
+      ...{
+        channel: queue.channel,
+        nowMs: now,
+        name: raw('r'),
+        at: '',
+        client: 'me',
+        priority: lane === PLAIN ? 0 : 10,
+      },
+      ...{ expected: raw(world.repeat), value: raw(value), withdrawn: raw(withdrawn?.id ?? '') },
+      items: items.flatMap(({ id, at }) => [raw(id), raw(String(at)), raw(`${head}payload`)]),
+    })
+    expect(reply, 'of a repeat').to.equal(1)
+    world.repeat = value
+    if (withdrawn !== undefined && withdrawn.until === undefined && withdrawn.at > now) {
+      leave(world, withdrawn.id, 'removed')
+      meet(stage, 'a tick is withdrawn')
+    }
+    for (const { id, at } of items) world.items.set(id, { id, lane, batch: '', at, until: undefined, isNew: false })
+    if (items.length > 0) meet(stage, lane === PLAIN ? 'a tick without a group' : 'a tick with a group')
+  })
+
 const pauseGroup = fc
   .record({ group: fc.constantFrom(...GROUPS), pause: fc.boolean() })
   .map(({ group, pause }): Step => async (world, stage) => {
@@ -412,6 +454,7 @@ const step = fc.oneof(
   { weight: 14, arbitrary: poll },
   { weight: 10, arbitrary: answer },
   { weight: 2, arbitrary: remove },
+  { weight: 3, arbitrary: tick },
   { weight: 4, arbitrary: pauseGroup },
   { weight: 3, arbitrary: change },
   { weight: 1, arbitrary: pauseQueue },
@@ -476,6 +519,7 @@ async function compare(world: World, { rig, queue, scripts }: Stage): Promise<vo
 const OUTCOMES = [
   ...['a message with a group', 'a message without a group', 'a claim whose consumer is gone comes back'],
   ...['acknowledge', 'failed', 'released', 'remove', 'pause', 'resume', 'a changed limit', 'the queue is full'],
+  ...['a tick without a group', 'a tick with a group', 'a tick is withdrawn'],
   ...['the whole queue is paused or resumed', 'a batch finishes', 'a batch is closed again', 'a closed batch refuses'],
 ]
 
@@ -557,6 +601,8 @@ describe('groups, limits, pauses and batches together', () => {
         "log = log}, ended, 'removed')",
         "log = log}, {}, 'removed')",
       ],
+      ['the message of a tick has no turn', 'repeat', 'refreshGroups(groups, touched, {}, true)', 'nil'],
+      ['a tick that is withdrawn keeps its place', 'repeat', 'settings.grouped and isToCome(groups.schedule)', 'false'],
       [
         'a batch adds its last message again when it is closed again',
         'closeBatch',

@@ -760,6 +760,111 @@ describe('messages with groups', () => {
     expect(seen.expired).to.be.above(5)
   })
 
+  describe('of a schedule', () => {
+    interface Change {
+      readonly known?: string
+      readonly value?: string
+      readonly at?: number
+      readonly withdrawn?: string
+      readonly items?: readonly Item[]
+    }
+
+    const recordOf = ({ id, group = '' }: Item): string =>
+      group === '' ? `\0payload of ${id}` : `\x05,,0,${group.length}${group}payload of ${id}`
+
+    const repeat = (queue: ReliableFixture, { known = '', value = '', at, withdrawn = '', items = [] }: Change) =>
+      run(rig.sender, scripts.repeat, queue.keys, {
+        ...{ channel: queue.channel, nowMs: NOW, client: 'me', name: Buffer.from('r'), expected: Buffer.from(known) },
+        ...{ value: Buffer.from(value), at: at === undefined ? '' : String(at), withdrawn: Buffer.from(withdrawn) },
+        priority: items.some(({ group }) => group !== undefined) ? 10 : 0,
+        items: items.flatMap((item) =>
+          [item.id, String(item.at ?? NOW), recordOf(item)].map((text) => Buffer.from(text)),
+        ),
+      })
+
+    it('have their turns among those that were added, each at its time', async () => {
+      const queue = await made()
+      await add(queue, [...['a1', 'a2'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }])
+      const items = [
+        { id: 'r@1', group: 'b' },
+        { id: 'r@2', group: 'b', at: NOW + 5 },
+      ]
+      expect(await repeat(queue, { value: '2', at: NOW + 5, items })).to.equal(1)
+      const first = await poll(queue)
+      expect(ids(first)).to.deep.equal(['a1', 'b1', 'a2', 'r@1'])
+      const second = await poll(queue, { nowMs: NOW + 5 })
+      expect(ids(second)).to.deep.equal(['r@2'])
+      await acknowledge(queue, { messages: [...first.messages, ...second.messages] }, NOW + 5)
+      expect(await left(queue)).to.deep.equal(NOTHING)
+    })
+
+    it('wake those who wait for their group, and keep to its limit', async () => {
+      const queue = await made({ groupConcurrency: '1' })
+      const items = ['r@1', 'r@2'].map((id) => ({ id, group: 'a', at: NOW + 5 }))
+      await repeat(queue, { value: '2', at: NOW + 5, items })
+      expect(await queue.published()).to.deep.equal([String(NOW + 5)])
+      expect((await poll(queue)).next).to.equal(NOW + 5)
+      expect(ids(await poll(queue, { nowMs: NOW + 5 }))).to.deep.equal(['r@1'])
+      expect(ids(await poll(queue, { nowMs: NOW + 6 }))).to.deep.equal([])
+    })
+
+    it('wait while their group is paused', async () => {
+      const queue = await made()
+      const pause = (isOn: boolean) =>
+        run(rig.sender, pauseGroup, queue.keys, {
+          ...{ channel: queue.channel, nowMs: NOW, pause: isOn, group: Buffer.from('a') },
+        })
+      await pause(true)
+      await repeat(queue, { value: '2', items: [{ id: 'r@1', group: 'a' }] })
+      await add(queue, [{ id: 'x' }])
+      expect(ids(await poll(queue))).to.deep.equal(['x'])
+      expect(ids(await poll(queue))).to.deep.equal([])
+      await pause(false)
+      expect(ids(await poll(queue))).to.deep.equal(['r@1'])
+    })
+
+    it('are withdrawn without a trace', async () => {
+      const queue = await made()
+      await repeat(queue, { value: '1', items: [{ id: 'r@1', group: 'a', at: NOW + 5 }] })
+      expect(await left(queue)).to.deep.include({ waiting: [['r@1', String(NOW + 5)]], messages: ['r@1'] })
+      expect(await repeat(queue, { known: '1', withdrawn: 'r@1' })).to.equal(1)
+      expect(await left(queue)).to.deep.equal(NOTHING)
+    })
+
+    it('are replaced by those of another group, and by those of none', async () => {
+      const queue = await made()
+      const at = NOW + 5
+      await repeat(queue, { value: '1', at, items: [{ id: 'r@1', group: 'a', at }] })
+      await repeat(queue, { known: '1', value: '2', at, withdrawn: 'r@1', items: [{ id: 'r@1', group: 'b', at }] })
+      expect(await left(queue)).to.deep.include({ wakes: [['b', String(at)]], waiting: [['r@1', String(at)]] })
+      await repeat(queue, { known: '2', value: '3', at, withdrawn: 'r@1', items: [{ id: 'r@1', at }] })
+      expect(await left(queue)).to.deep.equal({ ...NOTHING, messages: ['r@1'] })
+      expect(ids(await poll(queue, { nowMs: at }))).to.deep.equal(['r@1'])
+    })
+
+    it('leave the next one of their group at its time when they are withdrawn', async () => {
+      const queue = await made()
+      await add(queue, [{ id: 'a1', group: 'a', at: NOW + 9 }])
+      await repeat(queue, { value: '1', items: [{ id: 'r@1', group: 'a', at: NOW + 5 }] })
+      await repeat(queue, { known: '1', withdrawn: 'r@1' })
+      expect((await poll(queue)).next).to.equal(NOW + 9)
+      expect(ids(await poll(queue, { nowMs: NOW + 9 }))).to.deep.equal(['a1'])
+    })
+
+    it('are no others than those that are visible or held, which stay', async () => {
+      const queue = await made()
+      await add(
+        queue,
+        ['a1', 'a2'].map((id) => ({ id, group: 'a' })),
+      )
+      const held = await poll(queue, { count: 1 })
+      for (const withdrawn of ['a1', 'a2']) await repeat(queue, { withdrawn })
+      expect((await left(queue)).messages.sort()).to.deep.equal(['a1', 'a2'])
+      await acknowledge(queue, held)
+      expect(ids(await poll(queue))).to.deep.equal(['a2'])
+    })
+  })
+
   it('keep to the limits of the whole queue too', async () => {
     const queue = await made({ concurrency: '3' })
     await add(queue, [

@@ -10,7 +10,7 @@ import { assertFewJsonElements } from '../../codecs/json-bounds.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../../options.js'
 import { PRIORITIES } from '../../keys.js'
 import { mostRepeatBytes } from '../../store/repeat-store.js'
-import { MAX_DELIVERIES } from '../add-options.js'
+import { MAX_DELIVERIES, groupOf } from '../add-options.js'
 import { durationMs, type Duration } from '../../duration.js'
 import { MAX_HEADER_BYTES, TASK_HEADER, checkHeaders, encodeHeaders, type Headers } from '../record.js'
 import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
@@ -31,6 +31,8 @@ export interface ScheduleOptions extends RepeatTimes {
   readonly headers?: Headers | undefined
   /** 0 to 9, the highest first. Default 0. */
   readonly priority?: number | undefined
+  /** Of each message: it has its turns and limits, and waits while the group is paused. Not together with a `priority`. */
+  readonly group?: string | undefined
   /** A message that no consumer has handled so many milliseconds after its tick is removed. At least 1. */
   readonly timeToLive?: Duration | undefined
   /** How often each message is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
@@ -41,6 +43,7 @@ export interface ScheduleOptions extends RepeatTimes {
 export interface RepeatDefinition extends TickRule {
   readonly missed: MissedTicks
   readonly priority: number
+  readonly group?: string
   readonly headers?: Headers
   readonly timeToLive?: number
   readonly deliveryLimit?: number
@@ -65,6 +68,7 @@ const NAMES = [
   'task',
   'headers',
   'priority',
+  'group',
   'timeToLive',
   'deliveryLimit',
 ] as const satisfies readonly (keyof ScheduleOptions)[]
@@ -88,7 +92,7 @@ export function tickId(name: string, tick: number): string {
 
 export function definitionOf(options: ScheduleOptions, payload: Buffer): RepeatDefinition {
   onlyKnown('options', options, NAMES)
-  const { missed = 'one', task, priority = 0, timeToLive, deliveryLimit } = options
+  const { missed = 'one', task, priority = 0, group, timeToLive, deliveryLimit } = options
   const headers = {
     ...checkHeaders(options.headers),
     ...(task !== undefined && { [TASK_HEADER]: nonEmptyString('task', task) }),
@@ -98,6 +102,7 @@ export function definitionOf(options: ScheduleOptions, payload: Buffer): RepeatD
     ...tickRuleOf(options),
     missed: oneOf('missed', missed, ['one', 'all', 'none']),
     priority: integer('priority', priority, 0, PRIORITIES - 1),
+    ...(group !== undefined && { group: groupOf({ group, priority }).toString() }),
     ...(Object.keys(headers).length > 0 && { headers }),
     ...(timeToLive !== undefined && { timeToLive: durationMs('timeToLive', timeToLive, 1) }),
     ...(deliveryLimit !== undefined && { deliveryLimit: integer('deliveryLimit', deliveryLimit, 1, MAX_DELIVERIES) }),

@@ -8,6 +8,7 @@ import {
   failureOf,
   toError,
 } from '../../errors.js'
+import { PRIORITIES } from '../../keys.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { RepeatRecord } from '../../store/reliable-scripts.js'
 import type { ReliableStore } from '../../store/reliable-store.js'
@@ -209,7 +210,7 @@ export class Repeats {
   ): Promise<number> {
     const { known, value, definition, ticks, at, withdrawn = NOTHING } = change
     const items = definition === undefined ? [] : itemsOf(name.toString(), definition, ticks)
-    const priority = definition?.priority ?? 0
+    const priority = definition?.group === undefined ? (definition?.priority ?? 0) : PRIORITIES
     return this.#store.repeats.change(name, { known, value, at, priority, withdrawn, items })
   }
 
@@ -269,11 +270,11 @@ function tickOf(definition: RepeatDefinition, at: number): Tick {
 function itemsOf(name: string, definition: RepeatDefinition, ticks: readonly Tick[]): Buffer[] {
   const headerBytes = encodeHeaders(definition.headers)
   const payload = Buffer.from(definition.payload, 'base64')
-  const { deliveryLimit = null } = definition
+  const { deliveryLimit = null, group } = definition
   return ticks.flatMap(({ at, expiresAt }) => [
     Buffer.from(tickId(name, at)),
     Buffer.from(String(at)),
-    writeRecord({ headerBytes, payload, expiresAt, deliveryLimit }),
+    writeRecord({ headerBytes, payload, expiresAt, deliveryLimit, group }),
   ])
 }
 

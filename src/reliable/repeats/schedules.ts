@@ -18,6 +18,7 @@ export interface ScheduleInfo<T> {
   readonly payload: T
   readonly headers: Headers
   readonly priority: number
+  readonly group: string | null
   readonly every: number | null
   readonly cron: string | null
   readonly timeZone: string | null
@@ -83,12 +84,13 @@ export class Schedules<T> {
     try {
       if (typeof value === 'number') throw new DecodeError('repeat', `${value} bytes, which is too many`)
       const { tick, definition } = readState(value, this.#handle.context.settings.maxPayloadBytes)
-      const { every, cron, timeZone, headers, priority, payload } = definition
+      const { every, cron, timeZone, headers, priority, group, payload } = definition
       return {
         name,
         payload: this.#handle.decode(Buffer.from(payload, 'base64')),
         headers: headers ?? {},
         priority,
+        group: group ?? null,
         every: every ?? null,
         cron: cron ?? null,
         timeZone: timeZone ?? null,

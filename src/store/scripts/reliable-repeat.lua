@@ -25,6 +25,10 @@
 -- KEYS[21] groupWakes  zset  group -> from when on it can have a turn, epoch ms
 -- KEYS[22] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
 -- KEYS[23] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[24] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[25] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[26] groupTurns  zset  group -> its turn
+-- KEYS[27] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] channel     text     announces when something becomes visible
 -- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
@@ -32,7 +36,7 @@
 -- ARGV[4] expected    bytes    the value as the caller knows it, or "" for none
 -- ARGV[5] value       bytes    the new one, or "" for none
 -- ARGV[6] at          text     when the next message has to be prepared, epoch ms, or "" for never
--- ARGV[7] priority    integer  of the messages
+-- ARGV[7] priority    integer  of the messages; 10 where their records have a group, which is the same for all
 -- ARGV[8] withdrawn   bytes    the id of a message that is removed unless it is visible or a consumer has it, or ""
 -- ARGV[9] client      text     the caller
 -- ARGV[10..] items    bytes*   for each message three: its id, when it is visible, epoch ms, its record
@@ -42,7 +46,7 @@
 local messages, deliveries, failures, repeats, ticks, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local due = {KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]}
 local channel, name, value, at, withdrawn = ARGV[1], ARGV[3], ARGV[5], ARGV[6], ARGV[8]
-local schedule = due[tonumber(ARGV[7]) + 1]
+local priority = tonumber(ARGV[7])
 
 -- include shared/milliseconds.lua
 
@@ -56,11 +60,20 @@ local schedule = due[tonumber(ARGV[7]) + 1]
 
 -- include shared/ends.lua
 
+-- include shared/record.lua
+
+-- include shared/limits.lua
+
+-- include shared/rate-limit.lua
+
+-- include shared/groups.lua
+
 local now = milliseconds(ARGV[2])
 if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
 
 local size = (#ARGV - 9) / 3
-local settings = stored(KEYS[17], 'maxSize', 'changes', 'keepCompleted', 'batched')
+local settings = stored(KEYS[17], 'maxSize', 'changes', 'keepCompleted', 'batched', 'grouped')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS[24], order = KEYS[25], turns = KEYS[26], wakes = KEYS[21], states = KEYS[27]}, KEYS[17], now)
 local log = openLog(settings.changes)
 if size > 0 and isBehind(log, KEYS[18]) then return -2147483648 end
 local maxSize = size > 0 and setting(settings.maxSize, 1)
@@ -80,33 +93,63 @@ end
 if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first) end
 
 local ended = (settings.keepCompleted or settings.batched) and {}
+local touched = {} -- groups that get their places when all is done
+
+local function forget(id)
+  redis.call('HDEL', messages, id)
+  redis.call('HDEL', deliveries, id)
+  redis.pcall('HDEL', failures, id)
+  if log then noteChange(log, 'x,,,', id) end
+  if ended then ended[1] = id end
+end
+
+local function isToCome(schedule)
+  return tonumber(redis.call('ZSCORE', schedule, withdrawn) or 0) > now
+end
+
 if withdrawn ~= '' then
   for _, each in ipairs(due) do
-    local visible = tonumber(redis.call('ZSCORE', each, withdrawn) or 0)
-    if visible > now then
-      redis.call('HDEL', messages, withdrawn)
-      redis.call('HDEL', deliveries, withdrawn)
-      redis.pcall('HDEL', failures, withdrawn)
+    if isToCome(each) then
+      forget(withdrawn)
       redis.call('ZREM', each, withdrawn) -- last: while it is here, the same can be done again
-      if log then noteChange(log, 'x,,,', withdrawn) end
-      if ended then ended[1] = withdrawn end
     end
   end
+  if settings.grouped and isToCome(groups.schedule) then
+    local group = groupOf(messages, withdrawn)
+    if group then
+      takeFromGroup(groups, group, withdrawn)
+      touched[1] = group
+    else
+      redis.call('ZREM', groups.schedule, withdrawn)
+    end
+    forget(withdrawn)
+  end
 end
+
+-- Where a message with a group comes from a script, its record has the group.
+local function enter(id, visible, record)
+  local _, _, _, _, group = readMeta(record)
+  if priority ~= GROUPED or not group then
+    redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], visible, id)
+    return
+  end
+  if settings.grouped ~= '1' then redis.call('HSET', KEYS[17], 'grouped', '1') end
+  settings.grouped = '1'
+  addToGroup(groups, group, tonumber(visible), id)
+  if touched[#touched] ~= group then touched[#touched + 1] = group end
+end
+
 for item = 10, #ARGV, 3 do
   local id = ARGV[item]
   if redis.call('HEXISTS', messages, id) == 0 then
-    redis.call('ZADD', schedule, ARGV[item + 1], id)
+    enter(id, ARGV[item + 1], ARGV[item + 2])
     redis.call('HSET', messages, id, ARGV[item + 2])
-    if log then noteChange(log, changeHead('a', nil, ARGV[item + 1], ARGV[7]), id, log.records and ARGV[item + 2]) end
+    if log then noteChange(log, changeHead('a', nil, ARGV[item + 1], priority == GROUPED and 0 or priority), id, log.records and ARGV[item + 2]) end
   end
 end
+refreshGroups(groups, touched, {}, true)
 if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end
 if settings.batched then
--- include shared/record.lua
-
--- include shared/limits.lua
-
 -- include shared/beforehand.lua
 
 -- include shared/batches.lua
