@@ -90,7 +90,7 @@ function optionsOf(
         space: 70,
         size: 26,
       },
-      { ...axis, values: (_, values) => values.map(format), size: 52, space: 36 },
+      { ...axis, values: (_, values) => values.map((value) => format(value).replace(/\.0$/, '')), size: 52, space: 36 },
     ],
     series: [
       {},

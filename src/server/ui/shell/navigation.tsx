@@ -84,12 +84,8 @@ function Who(): JSX.Element | null {
 
 function ThemeSwitch(): JSX.Element {
   const chosen = useStore(theme)
-  const names = { system: 'Auto', light: 'Light', dark: 'Dark' }
-  return (
-    <Button onClick={() => theme.set(THEMES[chosen])} label={`Colours: ${names[chosen]}`}>
-      {names[chosen]}
-    </Button>
-  )
+  const names = { system: 'auto', light: 'light', dark: 'dark' }
+  return <Button onClick={() => theme.set(THEMES[chosen])}>Colours: {names[chosen]}</Button>
 }
 
 /** The place of the menu that a path belongs to. */

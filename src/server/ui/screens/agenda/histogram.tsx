@@ -51,19 +51,32 @@ export function Histogram({ of: { buckets, exact }, keep, clock }: HistogramProp
           </li>
         ))}
       </ol>
-      <div class="ticks" aria-hidden="true">
-        {[0, 0.25, 0.5, 0.75].map((part) => {
-          const bucket = buckets[Math.floor(part * buckets.length)]
-          return <span key={part}>{bucket ? label(bucket.from) : ''}</span>
-        })}
-      </div>
+      <Ticks of={buckets} label={label} />
+    </div>
+  )
+}
+
+/** When some of the bars begin. */
+export function Ticks({
+  of: buckets,
+  label,
+}: {
+  readonly of: Agenda['buckets']
+  readonly label: (at: number) => string
+}): JSX.Element {
+  return (
+    <div class="ticks" aria-hidden="true">
+      {[0, 0.25, 0.5, 0.75].map((part) => {
+        const bucket = buckets[Math.floor(part * buckets.length)]
+        return <span key={part}>{bucket ? label(bucket.from) : ''}</span>
+      })}
     </div>
   )
 }
 
 const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 
-function labelOf(clock: Range['clock']): (at: number) => string {
+export function labelOf(clock: Range['clock']): (at: number) => string {
   return (at) => {
     const date = new Date(at)
     const part = (value: number): string => String(value).padStart(2, '0')

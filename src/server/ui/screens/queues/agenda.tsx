@@ -2,12 +2,13 @@ import type { JSX } from 'preact'
 import { api } from '../../api/api.js'
 import type { Agenda } from '../../api/types.js'
 import { serverNow } from '../../lib/clock.js'
-import { count, iso } from '../../lib/format.js'
+import { count, iso, short } from '../../lib/format.js'
 import { href, pathOf, useQuery } from '../../lib/router.js'
 import { useLoad } from '../../lib/use-load.js'
 import { ErrorNote } from '../../parts/notes.js'
 import { Tile } from '../../parts/tile.js'
-import { RANGES, rangeOf } from '../agenda/ranges.js'
+import { Ticks, labelOf } from '../agenda/histogram.js'
+import { RANGES, rangeOf, type Range } from '../agenda/ranges.js'
 
 /** What of one queue is due when. */
 export function QueueAgenda({ name }: { readonly name: string }): JSX.Element {
@@ -46,7 +47,7 @@ export function QueueAgenda({ name }: { readonly name: string }): JSX.Element {
               {data ? count(due) : '–'} due in the next {range.words}
             </h2>
           </div>
-          {data ? <Bars of={data} /> : <div class="histogram bone-tile" />}
+          {data ? <Bars of={data} clock={range.clock} /> : <div class="histogram bone-tile" />}
         </div>
         <Tile name="Later" note={`after that ${range.words}`}>
           {data ? count(data.later) : '–'}
@@ -56,21 +57,28 @@ export function QueueAgenda({ name }: { readonly name: string }): JSX.Element {
   )
 }
 
-function Bars({ of: { buckets } }: { readonly of: Agenda }): JSX.Element {
+function Bars({ of: { buckets }, clock }: { readonly of: Agenda; readonly clock: Range['clock'] }): JSX.Element {
   const most = Math.max(1, ...buckets.map((bucket) => bucket.count))
+  const label = labelOf(clock)
   return (
-    <ol class="histogram">
-      {buckets.map(({ from, to, count: due }, at) => (
-        <li key={at} title={`${count(due)} due\n${iso(from)} – ${iso(to)}`}>
-          <a>
-            <span class="unseen">
-              {count(due)} due from {iso(from)}
-            </span>
-            {/* by the CSSOM: an attribute `style` is refused by the policy of the page */}
-            <span class="bar" style={{ height: due === 0 ? '0' : `${Math.max(2, (due / most) * 100)}%` }} />
-          </a>
-        </li>
-      ))}
-    </ol>
+    <div class="histogram-box">
+      <span class="scale" aria-hidden="true">
+        {short(most)}
+      </span>
+      <ol class="histogram">
+        {buckets.map(({ from, to, count: due }, at) => (
+          <li key={at} title={`${count(due)} due\n${label(from)} – ${label(to)}\n${iso(from)}`}>
+            <a>
+              <span class="unseen">
+                {count(due)} due from {label(from)} to {label(to)}
+              </span>
+              {/* by the CSSOM: an attribute `style` is refused by the policy of the page */}
+              <span class="bar" style={{ height: due === 0 ? '0' : `${Math.max(2, (due / most) * 100)}%` }} />
+            </a>
+          </li>
+        ))}
+      </ol>
+      <Ticks of={buckets} label={label} />
+    </div>
   )
 }
