@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { InvalidArgumentError, type AddOptions, type ReliableQueue, type ReliableQueueConfig } from '../../src/index.js'
 import { reliableKeys } from '../../src/keys.js'
 import { eventually, once } from '../support/events.js'
+import { isLongForm } from '../support/long-form.js'
 import { rawClient, uniqueName } from '../support/redis.js'
 import { cleanUp, forgetReliable, makeClient, redisNow, rejection, track } from './fixtures.js'
 import { startWorker, untilItWaits } from './fixtures/limited-workers.js'
@@ -16,6 +17,10 @@ async function makeQueue(config: ReliableQueueConfig = {}): Promise<ReliableQueu
   await queue.setConfig(config)
   return queue
 }
+
+/** `REDELAYED_CROWD=1000000` adds as many as the promise says. */
+const CROWD = Number(process.env['REDELAYED_CROWD'] ?? (isLongForm ? 100_000 : 10_000))
+const SLOTS = 4
 
 /** Ids of messages here begin with their group. */
 const groupOf = (id: string): string => id.split('-')[0]!
@@ -78,6 +83,40 @@ describe('groups of messages', function () {
     expect(next).to.include('one')
     await queue.clear()
   })
+
+  it(`of one message wait for one handler of each slot while a group has ${CROWD} waiting`, async () => {
+    const queue = await makeQueue()
+    const thousand = Array.from({ length: 1_000 }, (_, payload) => ({ payload, group: 'crowd' }))
+    for (let added = 0; added < CROWD; added += 10_000)
+      await Promise.all(Array.from({ length: 10 }, () => queue.addMany(thousand)))
+    const begun: (string | null)[] = []
+    const running: (() => void)[] = []
+    let isOver = false
+    const client = makeClient(NO_SWEEP)
+    const handle = (_: number, { message }: { readonly message: { readonly group: string | null } }): unknown => {
+      begun.push(message.group)
+      return isOver ? undefined : new Promise<void>((resolve) => running.push(resolve))
+    }
+    const options = { concurrency: SLOTS, visibilityTimeout: 600_000 }
+    const worker = client.createWorker(client.getReliableQueue<number>(queue.name), handle, options)
+    try {
+      await eventually(() => expect(running).to.have.length(SLOTS))
+      await queue.add(0, { group: 'one' })
+      // one handler after the other ends; each slot that is free is taken again before the next one ends
+      for (let ended = 1; ended <= SLOTS + 1 && !begun.includes('one'); ended++) {
+        running.shift()?.()
+        await eventually(() => expect(begun).to.have.length(SLOTS + ended), 20_000)
+      }
+      const before = begun.slice(SLOTS, begun.indexOf('one'))
+      expect(begun).to.include('one')
+      expect(before.length, 'of the crowd before it').to.be.at.most(SLOTS)
+    } finally {
+      const closing = worker.close()
+      isOver = true
+      for (const end of running.splice(0)) end()
+      await closing
+    }
+  }).timeout(600_000)
 
   it('are delivered on time, and wake those who wait', async () => {
     const queue = await makeQueue({ groupConcurrency: 1 })
