@@ -239,7 +239,8 @@ function costRows(how: string, shares: Shares, goal?: Goal): Row[] {
 
 function pageOf(all: readonly OfSize[]): string {
   const machine = `${process.platform} ${process.arch}, ${cpus().length} × ${cpus()[0]?.model ?? '?'}, ${Math.round(totalmem() / 2 ** 30)} GiB`
-  const command = `npm run benchmark:page ${process.argv.slice(2).join(' ')}`.trim()
+  const options = process.argv.slice(2).join(' ')
+  const command = `npm run benchmark:page${options === '' ? '' : ` -- ${options}`}`
   return [
     `${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, ${machine}; node ${process.version}, redis ${versionOf(bin)}, Chromium ${versionOf(executablePath)}. \`${command}\`,`,
     `${Math.round((performance.now() - begun) / 1_000)} s, load before: ${loadBefore.toFixed(2)}. ${count(topics)} topics, no journal; service, Redis (no persistence), the browser and the clients share the machine. Each screen was opened`,
