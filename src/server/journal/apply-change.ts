@@ -1,3 +1,4 @@
+import type { FailedAttempt } from 'redelayed'
 import { FINAL_STATES, type Bytes } from '../database/tables.js'
 import type { JournalChange } from './journalled-queue.js'
 import {
@@ -16,12 +17,13 @@ export interface Draft {
   readonly row: Row
   /**
    * `own`: the row has its content, which is written; `updated`: the same, and the row in the database has the message with its content of before;
-   * `kept`: that in the database stays; `missing`: Redis has to be asked.
+   * `kept`: that in the database stays; `missing`: Redis has to be asked; `older`: for all of the message, as the row can be newer than what Redis,
+   * which went back in time, made its changes of.
    */
-  readonly content: 'own' | 'updated' | 'kept' | 'missing'
+  readonly content: 'own' | 'updated' | 'kept' | 'missing' | 'older'
   /** Of a row with its own content: with the smallest one that the message had before in these changes. */
   readonly before?: Row | undefined
-  /** The attempts with which the message came, where it came with some: the stream does not say the failures of these. */
+  /** The attempts with which the message came, where it came with some: the stream does not say the failures of these. Those of a dead letter are of its queue. */
   readonly cameWith?: number | undefined
 }
 
@@ -62,7 +64,7 @@ export function applyChange(
   time: ChangeTime,
 ): Draft | undefined {
   if (draft !== undefined && isNewer(draft.row, time)) return draft
-  if (change.change === 'added' || change.change === 'redriven') return begun(queue.key, draft, change, time)
+  if (change.change === 'added' || change.change === 'redriven') return begun(queue, draft, change, time)
   if (draft === undefined) return undefined
   // Of the message before it, which a Redis that went back in time has again: what was accepted has yet to come there.
   if (draft.row.state === 'accepted' && isOfReusedId(draft.row, time.generation)) return draft
@@ -71,7 +73,16 @@ export function applyChange(
   const final = FINAL.get(change.change)
   // a repair removes what a snapshot brought back: it stays what it was
   if (final === 'removed' && FINAL_STATES.includes(row.state)) return { ...draft, row }
-  if (final !== undefined) return { ...draft, row: { ...row, ...failureIn(queue, row, change, time), state: final } }
+  // of what is final nothing is to be asked for
+  const ended: Draft = draft.content === 'older' ? { ...draft, content: 'kept' } : draft
+  if (final !== undefined) return { ...ended, row: { ...row, ...failureIn(queue, row, change, time), state: final } }
+  const isOlder = draft.content === 'older' || (draft.content === 'kept' && draft.row.generation < time.generation)
+  const next = changed(queue, isOlder ? { ...draft, content: 'older' } : draft, row, change, time)
+  return isOlder && next.row !== draft.row ? { ...next, content: 'older' } : next
+}
+
+/** What a change makes of a message that stays open; `row`: as it is, with the change's stamp. */
+function changed(queue: ChangedQueue, draft: Draft, row: Row, change: JournalChange, time: ChangeTime): Draft {
   const { dueAt = row.due_at, attempt = row.attempts, priority = row.priority } = change
   switch (change.change) {
     case 'polled':
@@ -115,8 +126,8 @@ function smallest({ row, content, before }: Draft): Row | undefined {
 }
 
 /** A message begins, or begins anew under its id. */
-function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, time: ChangeTime): Draft {
-  const base = draft?.row ?? newRow(queue, change.id, time, time.at)
+function begun(queue: ChangedQueue, draft: Draft | undefined, change: JournalChange, time: ChangeTime): Draft {
+  const base = draft?.row ?? newRow(queue.key, change.id, time, time.at)
   const wasAccepted = draft?.row.state === 'accepted'
   const row: Row = {
     ...base,
@@ -136,7 +147,7 @@ function begun(queue: Bytes, draft: Draft | undefined, change: JournalChange, ti
     (wasAccepted || (base.state === 'open' && base.due_at === row.due_at && base.priority === row.priority))
   const begun = {
     ...contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing'),
-    cameWith: change.attempt,
+    cameWith: queue.isForDeadLetters ? Infinity : change.attempt,
   }
   // what was accepted is in the database with its content, and stays there where that of a later change is too large
   return wasAccepted && begun.content === 'own' && draft?.content !== 'own' ? { ...begun, content: 'updated' } : begun
@@ -166,7 +177,9 @@ function failureIn(
   // a failure without a reason is one in Redis, too; of what died without one, its last attempt was noted before
   if (change !== 'failed' && (change !== 'dead' || error === undefined)) return {}
   const known = failuresOf(row.failures)
-  // an attempt that fails again, of a Redis that went back in time, takes the place of what Redis has forgotten
-  const before = isForDeadLetters ? known : known.filter((failure) => failure.attempt < attempt)
+  const isThis = (failure: FailedAttempt): boolean => failure.attempt === attempt && failure.at.getTime() === at
+  // An attempt that fails again, of a Redis that went back in time, takes the place of what Redis has forgotten; and this failure can be among
+  // those that Redis was asked for.
+  const before = known.filter((failure) => (isForDeadLetters ? !isThis(failure) : failure.attempt < attempt))
   return { failures: failureBytes([...before, { attempt, at: new Date(at), reason: error ?? '' }]) }
 }

@@ -361,16 +361,19 @@ export class Drain {
     const updated = new Set(rowsWith('updated'))
     const cameWith = new Map(drafts.map(([id, draft]) => [id, draft.cameWith ?? 0]))
     const states = [...rowsWith('kept'), ...large.filter((row) => updated.has(row))]
-    const missing = drafts.filter(([, { content }]) => content === 'missing')
+    const missing = drafts.filter(([, { content }]) => content === 'missing' || content === 'older')
     for (let from = 0; from < missing.length; from += ASKED) {
       const some = missing.slice(from, from + ASKED)
       const found: Row[] = []
       const messages = await attached.queue.getAllRaw(some.map(([id]) => id))
-      some.forEach(([id, { row }], at) => {
+      some.forEach(([id, { row, content }], at) => {
         const message = messages[at]
         // without a payload there is nothing to make the message of; that it is gone from Redis says that it needs none
-        if (message !== null && message !== undefined) found.push({ ...row, ...pick(contentOf(message)) })
-        else if (known.has(id)) states.push(row)
+        if (message !== null && message !== undefined) {
+          const there = contentOf(message)
+          // what is newer in Redis than these changes, later changes make of the row once more
+          found.push({ ...row, ...(content === 'older' ? there : pick(there)) })
+        } else if (known.has(id)) states.push(row)
       })
       const sized = bySize(found, mostBytes)
       large.push(...sized.large)
@@ -488,9 +491,12 @@ async function addFailures(
   rows: Row[],
   cameWith: ReadonlyMap<string, number>,
 ): Promise<void> {
-  const lastOf = (row: Row | undefined): number =>
-    isForDeadLetters ? Infinity : (cameWith.get(toText(row?.id ?? EMPTY)) ?? 0)
-  const places = [...rows.keys()].filter((at) => rows[at]?.failures === null && lastOf(rows[at]) > 0)
+  const cameWithOf = (row: Row | undefined): number => cameWith.get(toText(row?.id ?? EMPTY)) ?? 0
+  const lastOf = (row: Row | undefined): number => (isForDeadLetters ? Infinity : cameWithOf(row))
+  // a dead letter that came with some can have failed since
+  const isMissing = (row: Row | undefined): boolean =>
+    row?.failures === null ? lastOf(row) > 0 : cameWithOf(row) === Infinity
+  const places = [...rows.keys()].filter((at) => isMissing(rows[at]))
   if (places.length === 0) return
   const messages = await queue.getAllRaw(places.map((at) => toText(rows[at]?.id ?? EMPTY)))
   places.forEach((at, n) => {

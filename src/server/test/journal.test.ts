@@ -135,6 +135,37 @@ for (const database of DATABASES) {
       }
     })
 
+    it('has the failures with which a dead letter came also where it failed once more before it was read', async () => {
+      const database = await JournalDatabase.open(parseJournalUrl(url), { migrate: true })
+      try {
+        const dead = new FakeQueue('mails:dead')
+        const attachedDead = new AttachedQueue(dead, { isForDeadLetters: true }) as AttachedQueue
+        const drain = new Drain(database, new Positions(database), writersOf(database))
+        await drain.run(attachedDead)
+        await dead.addMany([{ id: 'a', payload: 'x' }])
+        const failures = [{ attempt: 1, at: new Date(5), reason: 'before' }]
+        ;(dead.messages as Map<string, StoredRawMessage>).set('a', { ...dead.messages.get('a')!, failures })
+        dead.poll('a')
+        dead.fail('a', 'after', 500)
+        const read = dead.readChanges.bind(dead)
+        // it fails after its changes were read and before they are written
+        dead.readChanges = async (...args) => {
+          const reading = await read(...args)
+          dead.readChanges = read
+          dead.poll('a')
+          dead.fail('a', 'later', 500)
+          return reading
+        }
+        await drain.run(attachedDead)
+        await drain.run(attachedDead)
+        const [row] = await database.run((db) => db.selectFrom('redelayed_messages').select('failures').execute())
+        const known = `[[1,5,"before"],[1,${dead.clock},"after"],[2,${dead.clock},"later"]]`
+        expect(Buffer.from(row?.failures ?? []).toString()).to.equal(known)
+      } finally {
+        await database.close()
+      }
+    })
+
     it('takes only those failures from Redis with which a message came, and the later ones from the changes', async () => {
       const { queue, mails } = await attached()
       const reasons = async (id: string): Promise<string[] | undefined> =>
@@ -333,6 +364,62 @@ for (const database of DATABASES) {
       ])
       expect(await saidBy(mails)).to.deep.equal([])
     })
+
+    /** What SQL knows and Redis forgets, and what happens there before the journal has put it back. */
+    const REWOUND: readonly (readonly [
+      what: string,
+      forgotten: (queue: FakeQueue) => void,
+      since: (queue: FakeQueue) => void,
+    ])[] = [
+      ['failed, and is rescheduled', fails, (queue) => queue.reschedule('a', queue.clock + 70_000)],
+      ['failed, and is delivered', fails, (queue) => queue.poll('a')],
+      [
+        'failed, and is delivered twice, then fails',
+        fails,
+        (queue) => {
+          queue.poll('a')
+          fails(queue)
+        },
+      ],
+      ['was updated, and fails', (queue) => queue.update('a', 'newer'), fails],
+      ['was handled, and is delivered', (queue) => queue.end('a'), (queue) => queue.poll('a')],
+      [
+        'was updated and failed, and is updated, then fails',
+        (queue) => {
+          queue.update('a', 'newer')
+          fails(queue)
+        },
+        (queue) => {
+          queue.update('a', 'other')
+          fails(queue)
+        },
+      ],
+    ]
+
+    function fails(queue: FakeQueue): void {
+      queue.poll('a')
+      queue.fail('a', `at ${queue.clock}`, 60_000)
+    }
+
+    for (const [what, forgotten, since] of REWOUND)
+      for (const withFailures of [false, true])
+        it(`agrees with a Redis that went back in time on a message that ${what}${withFailures ? ', after a failure' : ''}`, async () => {
+          const { journal, queue, mails } = await attached()
+          await mails.add('x', { id: 'a', timeToLive: 900_000 })
+          if (withFailures) fails(queue)
+          await mails.drain()
+          const goBack = queue.snapshot()
+          queue.clock += 10
+          forgotten(queue)
+          await mails.drain()
+          const restored = new Promise((resolve) => journal.once('restored', resolve))
+          goBack()
+          queue.clock += 120_000
+          since(queue)
+          await restored
+          await mails.drain()
+          expect(await saidBy(mails)).to.deep.equal([])
+        })
 
     it('does not bring a handled message back when an older change comes late', async () => {
       const { journal, queue, mails } = await attached()

@@ -132,8 +132,17 @@ export class FakeQueue implements JournalledQueue<string> {
   }
 
   reschedule(id: string, dueAt: number): void {
-    this.#state.messages.set(id, { ...this.#get(id), dueAt })
-    this.#write([{ change: 'rescheduled', id, dueAt }])
+    const message = this.#get(id)
+    const expiresAt = message.expiresAt === null ? null : message.expiresAt + dueAt - message.dueAt
+    this.#state.messages.set(id, { ...message, dueAt, expiresAt })
+    this.#write([{ change: 'rescheduled', id, dueAt, ...(expiresAt !== null && { expiresAt }) }])
+  }
+
+  update(id: string, text: string): void {
+    const updated = { ...this.#get(id), payload: this.codec.encode(text) }
+    this.#state.messages.set(id, updated)
+    const { dueAt: _, priority: __, ...content } = this.#added(updated)
+    this.#write([{ ...content, change: 'updated' }])
   }
 
   clear(): void {
