@@ -8,7 +8,7 @@ export type { ChangeReading, JournalBatch, JournalChange, JournalledQueue } from
 export type { RestoreProgress } from './journal/repair.js'
 export type { RestoreOptions } from './journal/restore.js'
 export type { RestoreResult } from './journal/restore-result.js'
-export type { Difference } from './journal/verify.js'
+export type { Difference, VerifyOptions } from './journal/verify.js'
 export type { Pruned } from './journal/prune.js'
 export type { JournalMode, JournalOptions } from './config/journal-options.js'
 export type { RowState } from './database/tables.js'

@@ -13,7 +13,7 @@ import { restoreByHand, type RestoreOptions, type RestoreParts } from './restore
 import type { RestoreResult } from './restore-result.js'
 import { messageOf, STATE_COLUMNS, type Row } from './rows.js'
 import { SharedRun } from './shared-run.js'
-import { verify, type Difference } from './verify.js'
+import { verify, type Difference, type VerifyOptions } from './verify.js'
 
 /** A message as SQL knows it. */
 export interface JournalMessage extends RawMessage {
@@ -261,9 +261,9 @@ export class JournalQueue<T> {
   }
 
   /** What SQL and Redis do not agree on. */
-  verify(): AsyncGenerator<Difference, void> {
+  verify({ onNotSettled }: VerifyOptions = {}): AsyncGenerator<Difference, void> {
     const { database, drain, adoptAfterMs } = this.#required
-    return verify(database, drain, this.#attached, adoptAfterMs)
+    return verify(database, drain, this.#attached, { adoptAfterMs, onNotSettled })
   }
 
   get #database(): JournalDatabase {

@@ -6,7 +6,7 @@ import type { FlowEntry, JournalMessage, JournalQueue } from './journal-queue.js
 import { drawId } from './message-id.js'
 import type { RestoreOptions } from './restore.js'
 import { NOTHING_RESTORED, sumOf, type RestoreResult } from './restore-result.js'
-import type { Difference } from './verify.js'
+import type { Difference, VerifyOptions } from './verify.js'
 
 /** Databases limit the parameters of a statement. */
 const MOST_ASKED = 500
@@ -129,8 +129,8 @@ export class ShardedJournalQueue<T> {
   }
 
   /** As `JournalQueue.verify`, shard by shard. @throws JournalError, ConnectionError `ERR_CONNECTION` */
-  async *verify(): AsyncGenerator<Difference, void> {
-    for (const shard of this.shards) yield* shard.verify()
+  async *verify(options: VerifyOptions = {}): AsyncGenerator<Difference, void> {
+    for (const shard of this.shards) yield* shard.verify(options)
   }
 
   /** Messages that are still in a shard of an earlier number of shards, where adding them again has to find them. */

@@ -33,6 +33,11 @@ export interface Difference {
   readonly redis: string
 }
 
+export interface VerifyOptions {
+  /** The id of a message that differed and then kept changing, so that it could not be compared. */
+  readonly onNotSettled?: ((id: string) => void) | undefined
+}
+
 const PAGE = 500
 /** How often what differs is looked at again, at most, and how often it has to differ then, before it is said: the system lives. */
 const LOOKS = 8
@@ -41,16 +46,17 @@ const PAUSE_MS = 300
 
 /**
  * Compares SQL and Redis in pages. What differs is looked at again: Redis is asked, then the changes until then are drained, then SQL is asked, and
- * Redis once more. What has changed meanwhile is looked at later: a message differs only if it does while it stays as it is.
+ * Redis once more. What has changed meanwhile is looked at later: a message differs only if it does while it stays as it is. What does not until the last look
+ * is not settled.
  */
 export async function* verify(
   database: JournalDatabase,
   drain: Drain,
   attached: AttachedQueue,
-  adoptAfterMs: number,
+  { adoptAfterMs, onNotSettled }: VerifyOptions & { readonly adoptAfterMs: number },
 ): AsyncGenerator<Difference, void> {
   await drain.run(attached)
-  const comparison = new Comparison(database, drain, attached, adoptAfterMs)
+  const comparison = new Comparison(database, drain, attached, adoptAfterMs, onNotSettled)
   const filter = { queue: attached.key, states: OPEN_STATES }
   let after: Bytes | null = null
   do {
@@ -76,12 +82,20 @@ class Comparison {
   readonly #drain: Drain
   readonly #attached: AttachedQueue
   readonly #adoptAfterMs: number
+  readonly #onNotSettled: VerifyOptions['onNotSettled']
 
-  constructor(database: JournalDatabase, drain: Drain, attached: AttachedQueue, adoptAfterMs: number) {
+  constructor(
+    database: JournalDatabase,
+    drain: Drain,
+    attached: AttachedQueue,
+    adoptAfterMs: number,
+    onNotSettled: VerifyOptions['onNotSettled'],
+  ) {
     this.#database = database
     this.#drain = drain
     this.#attached = attached
     this.#adoptAfterMs = adoptAfterMs
+    this.#onNotSettled = onNotSettled
   }
 
   async *differing(ids: readonly string[]): AsyncGenerator<Difference, void> {
@@ -96,6 +110,7 @@ class Comparison {
       await pause(PAUSE_MS)
       yield* this.#lookAgain(suspects)
     }
+    for (const id of suspects.keys()) this.#onNotSettled?.(id)
   }
 
   /** Who differs for good is said, and no suspect any more; nor is who does not differ now. */

@@ -688,6 +688,10 @@ for (const database of DATABASES) {
       const messages = queue.messages as Map<string, StoredRawMessage>
       messages.set('broken', { ...messages.get('broken')!, priority: 5 })
       expect(await saidBy(mails)).to.deep.equal(['broken priority'])
+      const notSettled: string[] = []
+      const said = []
+      for await (const { id } of mails.verify({ onNotSettled: (id) => notSettled.push(id) })) said.push(id)
+      expect([said, notSettled]).to.deep.equal([['broken'], ['busy']])
     })
 
     it('removes what was final for long enough by itself, some at a time', async () => {
