@@ -80,7 +80,8 @@ if (given.realtime) {
 const redis = new Redis(server.url)
 const receiver = await startReceiver()
 const hooks = ['--webhook-ports', String(receiver.port), '--webhook-networks', '127.0.0.0/8']
-const service = await startServiceProcess(server.url, hooks)
+// beside the topics with messages there are some with dead letters
+const service = await startServiceProcess(server.url, [...hooks, '--max-topics', String(topics + 100)])
 const pool = poolOf(service)
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
 const measured: OfSize[] = []
