@@ -52,10 +52,16 @@ export class HttpConnection {
 
   /** The body of the answer; rejects where it is no 2xx. */
   ask(request: Buffer): Promise<string> {
+    if (this.isClosed) return Promise.reject(new Error('the service has closed the connection'))
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject }
       this.#socket.write(request)
     })
+  }
+
+  /** The service closes one that nothing is sent on for a while. */
+  get isClosed(): boolean {
+    return this.#socket.destroyed || !this.#socket.writable
   }
 
   close(): void {
@@ -100,6 +106,7 @@ export class HttpPool {
 
   async send(request: Buffer): Promise<string> {
     let connection = this.#free.pop()
+    while (connection?.isClosed === true) connection = this.#free.pop()
     if (connection === undefined) {
       connection = await HttpConnection.open(this.#target.url)
       this.#all.push(connection)
