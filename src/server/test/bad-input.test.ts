@@ -12,7 +12,7 @@ import { freePort } from '../../../scripts/redis.js'
 import { DATABASES, startOrSkip, statement, type TestServer } from './support/databases.js'
 import type { RestoreProgress } from '../journal/repair.js'
 import { eventually } from './support/eventually.js'
-import { FakeQueue } from './support/fake-queue.js'
+import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
 
 describe('a journal that cannot be opened', () => {
   let dir = ''
@@ -154,7 +154,7 @@ for (const database of DATABASES) {
       queue: FakeQueue
       mails: JournalQueue<string>
     }> {
-      const journal = await createJournal({ url, sweepMs: 60_000, ...options })
+      const journal = await createJournal({ url, sweepMs: 60_000, ...NEVER_PRUNED, ...options })
       open.push(journal)
       const queue = new FakeQueue('mails')
       const mails = await journal.attach<string>(queue)

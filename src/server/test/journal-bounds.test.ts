@@ -14,7 +14,7 @@ import type { RestoreProgress } from '../journal/repair.js'
 import { QueueClock } from '../journal/queue-clock.js'
 import { startSqlite } from './support/databases.js'
 import { eventually } from './support/eventually.js'
-import { FakeQueue } from './support/fake-queue.js'
+import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
 
 const MIB = 1024 * 1024
 
@@ -65,7 +65,12 @@ describe('the bounds of the journal', function () {
   })
 
   async function make(options: JournalOptions = {}): Promise<Journal> {
-    const journal = await createJournal({ url: await server.fresh(), adoptAfterMs: 60_000, ...options })
+    const journal = await createJournal({
+      url: await server.fresh(),
+      adoptAfterMs: 60_000,
+      ...NEVER_PRUNED,
+      ...options,
+    })
     open.push(journal)
     return journal
   }

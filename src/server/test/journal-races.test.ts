@@ -15,7 +15,7 @@ import type { ChangeReading } from '../journal/journalled-queue.js'
 import type { FaultPoints } from '../journal/journal.js'
 import { startSqlite } from './support/databases.js'
 import { eventually } from './support/eventually.js'
-import { FakeQueue } from './support/fake-queue.js'
+import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
 
 /** A queue that lets something else happen between two calls of the journal. */
 class HookedQueue extends FakeQueue {
@@ -114,7 +114,7 @@ describe('the journal, when others act between its steps', function () {
   async function make(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
     const url = await server.fresh()
     urls.push(url)
-    const journal = await createJournal({ url, adoptAfterMs: 60_000, ...options }, points)
+    const journal = await createJournal({ url, adoptAfterMs: 60_000, ...NEVER_PRUNED, ...options }, points)
     open.push(journal)
     return journal
   }

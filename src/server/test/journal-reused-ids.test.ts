@@ -3,7 +3,7 @@ import { ConnectionError } from 'redelayed'
 import { createJournal, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
 import { startSqlite } from './support/databases.js'
 import { eventually } from './support/eventually.js'
-import { FakeQueue } from './support/fake-queue.js'
+import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
 
 const ADOPT_AFTER_MS = 60_000
 
@@ -26,6 +26,7 @@ describe('the journal, where an id was given to another message', function () {
       url: await server.fresh(),
       adoptAfterMs: ADOPT_AFTER_MS,
       sweepMs: 100,
+      ...NEVER_PRUNED,
       ...options,
     })
     open.push(journal)

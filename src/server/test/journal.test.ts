@@ -11,7 +11,7 @@ import { Positions } from '../journal/positions.js'
 import { writersOf } from '../journal/rows.js'
 import { DATABASES, startOrSkip, statement, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
-import { FakeQueue } from './support/fake-queue.js'
+import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
 
 /** One of its messages is polled and fails at each look. */
 class RestlessQueue extends FakeQueue {
@@ -54,7 +54,7 @@ for (const database of DATABASES) {
 
     /** Its background looks rarely, so that the tests decide when. */
     async function make(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
-      const journal = await createJournal({ url, adoptAfterMs: 60_000, ...options }, points)
+      const journal = await createJournal({ url, adoptAfterMs: 60_000, ...NEVER_PRUNED, ...options }, points)
       open.push(journal)
       return journal
     }
@@ -730,7 +730,7 @@ for (const database of DATABASES) {
       await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
       queue.end('a')
       await mails.drain()
-      expect(await journal.prune()).to.deep.equal({ messages: 1, flow: 3 })
+      expect(await journal.prune(0)).to.deep.equal({ messages: 1, flow: 3 })
       expect([await mails.get('a'), (await mails.get('b'))?.state]).to.deep.equal([null, 'open'])
     })
 

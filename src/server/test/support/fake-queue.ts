@@ -16,6 +16,9 @@ interface State {
   readonly last: number
 }
 
+/** Options of a journal of such queues: their clock says 1970, so that by itself it would prune at once what is final. */
+export const NEVER_PRUNED = { retentionMs: Number.MAX_SAFE_INTEGER } as const
+
 /** A reliable queue in memory, with a change stream; it can be wiped and set back, as Redis can. Its clock stands unless it is moved. */
 export class FakeQueue implements JournalledQueue<string> {
   readonly codec = codecs.string()
