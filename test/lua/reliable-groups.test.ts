@@ -236,6 +236,21 @@ describe('messages with groups', () => {
     })
   }
 
+  it('come once where another program gave them another time', async () => {
+    const queue = await rig.queue()
+    const { channel, keys } = queue
+    const pause = (isOn: boolean) =>
+      run(rig.sender, pauseGroup, keys, { channel, nowMs: NOW, pause: isOn, group: Buffer.from('a') })
+    await add(queue, [{ id: 'x', group: 'a', at: NOW + 100 }])
+    await pause(true)
+    await rig.redis.zadd(keys.due10, -1, 'x')
+    expect(ids(await poll(queue))).to.deep.equal([])
+    await pause(false)
+    const got: string[] = []
+    for (let nowMs = NOW + 150; nowMs < NOW + 160; nowMs++) got.push(...ids(await poll(queue, { nowMs })))
+    expect(got).to.deep.equal(['x'])
+  })
+
   it('that wait for a limit, or are paused, are left where they are by polls that find nothing', async () => {
     const queue = await rig.queue()
     await rig.redis.hset(queue.keys.config, 'groupConcurrency', 1)

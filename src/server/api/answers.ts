@@ -31,7 +31,7 @@ export class Answers {
   /** Counts what is sent. */
   watch(app: FastifyInstance): void {
     app.addHook('onSend', (request, reply, payload, done) => {
-      const bytes = typeof payload === 'string' || payload instanceof Uint8Array ? payload.length : 0
+      const bytes = typeof payload === 'string' || payload instanceof Uint8Array ? Buffer.byteLength(payload) : 0
       const known = this.#requests.get(request)
       if (known !== undefined) this.#set(known, bytes)
       else if (bytes > SMALL) this.#set(this.#begin(request, reply), bytes)

@@ -69,8 +69,9 @@ export class DeliveryLog {
   async listOf(endpoints: readonly string[], count: number, after?: DeliveryPlace): Promise<DeliveriesOfAll> {
     const heads = new Map<string, string>()
     await inChunks(endpoints, async (endpoint) => {
-      const [first] = (await this.#log.places(keyOf(endpoint), 1, beginOf(endpoint, after))).entries
-      if (first !== undefined) heads.set(endpoint, first.place)
+      const { entries, next } = await this.#log.places(keyOf(endpoint), 1, beginOf(endpoint, after))
+      const head = entries[0]?.place ?? next // an entry that no instance has written hides none behind it
+      if (head !== undefined) heads.set(endpoint, head)
     })
     const found: PlacedDelivery[] = []
     const byHead = [...heads].sort(([a, placeA], [b, placeB]) => byPlace(placeA, placeB) || (a < b ? -1 : 1))

@@ -121,6 +121,12 @@ export class Pump {
         this.#follow(this.#giveBack(message, target === undefined ? DISABLED_MS : BUSY_MS))
         return 'busy'
       }
+      // as `#isHeld`: else messages for an endpoint that asked for a long pause are taken and given back all the time
+      const heldMs = target.lane.wasHeld ? await this.#parts.delivery.heldMs(target.endpoint) : 0
+      if (heldMs > 0) {
+        this.#follow(this.#giveBack(message, Math.min(heldMs, DISABLED_MS)))
+        return 'busy'
+      }
       this.#follow(target.lane.run(() => this.#deliver(target, message, takenAt)))
     } catch (thrown) {
       this.#parts.onError(thrown) // the message comes back when its lease ends

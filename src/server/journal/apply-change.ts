@@ -168,6 +168,9 @@ function contentIn(row: Row, change: JournalChange, otherwise: Draft['content'])
   }
 }
 
+/** A failure has the time of the script in Redis's history, and that of its entry in the stream. */
+const APART_MS = 5
+
 function failureIn(
   { isForDeadLetters }: ChangedQueue,
   row: Row,
@@ -177,9 +180,12 @@ function failureIn(
   // a failure without a reason is one in Redis, too; of what died without one, its last attempt was noted before
   if (change !== 'failed' && (change !== 'dead' || error === undefined)) return {}
   const known = failuresOf(row.failures)
-  const isThis = (failure: FailedAttempt): boolean => failure.attempt === attempt && failure.at.getTime() === at
+  const reason = error ?? ''
+  // the time in the stream can be later than that of Redis's history
+  const isThis = (failure: FailedAttempt): boolean =>
+    failure.attempt === attempt && failure.reason === reason && Math.abs(failure.at.getTime() - at) <= APART_MS
   // An attempt that fails again, of a Redis that went back in time, takes the place of what Redis has forgotten; and this failure can be among
   // those that Redis was asked for.
   const before = known.filter((failure) => (isForDeadLetters ? !isThis(failure) : failure.attempt < attempt))
-  return { failures: failureBytes([...before, { attempt, at: new Date(at), reason: error ?? '' }]) }
+  return { failures: failureBytes([...before, { attempt, at: new Date(at), reason }]) }
 }

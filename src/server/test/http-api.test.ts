@@ -466,8 +466,8 @@ describe('the HTTP API', function () {
       const leaseOf = (id: string) => messages.find((message) => message.id === id)?.lease
       await leases('negative-acknowledge', { leases: [leaseOf('a'), leaseOf('b')], reject: true })
       // one that a consumer has, one that is not due, and one that is dead
-      expect((await purge({ ids: ['c', 'e', 'e', 'nobody', 'a'] })).body).to.deep.equal({ purged: 2 })
-      expect((await purge({ what: 'dead-letters', ids: ['b', 'd', 'nobody'] })).body).to.deep.equal({ purged: 1 })
+      expect((await purge({ ids: ['c', 'e', 'e', 'unknown', 'a'] })).body).to.deep.equal({ purged: 2 })
+      expect((await purge({ what: 'dead-letters', ids: ['b', 'd', 'unknown'] })).body).to.deep.equal({ purged: 1 })
       expect((await ask('GET', `/v1/topics/${topic}`)).body.counts).to.include({ total: 1, dead: 1 })
       const answered = await leases('acknowledge', { leases: [leaseOf('c'), leaseOf('d')] })
       expect(answered.body.results).to.deep.equal(['lost', 'ok'])

@@ -50,7 +50,7 @@ local function seat(names, deep)
   areHeadsSmall = areHeadsSmall or size <= SMALL_MEMBERS * 4
   local scores = #ids > 0 and redis.call('ZMSCORE', groups.schedule, unpack(ids)) or {}
   for n, head in ipairs(heads) do
-    if not scores[n] then
+    if not scores[n] or tonumber(scores[n]) ~= head.at then -- the message is there at another time
       push(forged, head.member)
       head.at = nil
     end
@@ -272,6 +272,7 @@ local function findLost()
     local group, size = groupOf(messages, id)
     local hasNoPlace = group and addToGroup(groups, group, math.ceil(tonumber(due)), id)
     local isLost = group and refreshGroup(groups, group) or hasNoPlace or size == 0 and redis.call('ZREM', groups.schedule, id) == 1
+    if size == 0 then forget({id}) end
     bytes, at = bytes + size, at + 1
     if isLost then changed = changed + 1 end
     if not isLost or bytes > BYTES or isOver() then return end

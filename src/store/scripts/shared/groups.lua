@@ -107,7 +107,7 @@ local function makeGroupFunctions()
     for _ = 1, 100 do
       local head = headsOf(groups, group, 1)[1]
       if not head then return nil end
-      if head.at and redis.call('ZSCORE', groups.schedule, head.id) then return head.at end
+      if head.at and tonumber(redis.call('ZSCORE', groups.schedule, head.id) or -1) == head.at then return head.at end
       redis.call('ZREM', groups.order, head.member)
     end
     return groups.now
