@@ -9,6 +9,7 @@ import { clientCosts } from './client-costs.js'
 import { connections } from './connections.js'
 import { costs } from './costs.js'
 import { lateness } from './lateness.js'
+import { layouts } from './layouts.js'
 import { limits } from './limits.js'
 import { manyClients } from './many-clients.js'
 import { memory } from './memory.js'
@@ -49,6 +50,7 @@ export const SCENARIOS: readonly Scenario[] = [
   transfersRedisson,
   transferScripts,
   tenMillion,
+  layouts,
   reliableChanges,
   ...changeStream,
   ...limits,

@@ -1,5 +1,6 @@
 import { createClient, type ChangesConfig } from '../../dist/index.js'
-import { atLeast, medianOf, rounds, type Bench, type Scenario } from '../lib/scenario.js'
+import { OPERATIONS, spentOn, WAYS, type Way } from '../lib/operations.js'
+import { atLeast, medianOf, paired, rounds, type Bench, type Figures, type Scenario } from '../lib/scenario.js'
 import { countWork } from '../lib/server-work.js'
 import { onStage, PAYLOAD_BYTES } from '../lib/stage.js'
 import { payloadOf } from '../subjects/subject.js'
@@ -67,7 +68,61 @@ function scenario(batch: number, alike: string): Scenario {
   }
 }
 
+const PARTS = { [OFF]: false, "'recent'": { keep: 'recent' }, "'groups'": { keep: 'groups' } } as const
+const [RATE, CPU] = ['messages a second', 'server CPU us']
+
+/** Each operation on queues of one server that differ in their changes only, in turns. */
+async function parts(bench: Bench, way: Way): Promise<Figures> {
+  return onStage(bench, {}, async ({ url }) => {
+    const pieces = bench.quick ? 2 : way.pieces
+    const spent = await spentOn({ connect: createClient, url, way: { ...way, pieces }, queues: PARTS })
+    const count = way.piece * pieces
+    return Object.fromEntries(
+      Object.entries(spent).flatMap(([name, of]) =>
+        OPERATIONS.flatMap((operation) => [
+          [`${operation}, ${name}: ${RATE}`, count / of[operation].seconds],
+          [`${operation}, ${name}: ${CPU}`, (of[operation].cpuSeconds / count) * 1e6],
+        ]),
+      ),
+    )
+  })
+}
+
+function partsScenario(name: string, way: Way, calls: string): Scenario {
+  return {
+    promise: 'at least once',
+    name: `change-stream-parts-${name}`,
+    description: `Messages are added, polled and acknowledged, each alone, in queues of one server, in turns: ${calls}.`,
+    async run(bench) {
+      const [measured] = await rounds(bench, { all: () => parts(bench, way) })
+      const valuesOf = (subject: string, figure: string): readonly number[] =>
+        measured?.figures[`${subject}: ${figure}`] ?? []
+      const rows = OPERATIONS.flatMap((operation) =>
+        Object.keys(PARTS).map((changes) => {
+          const subject = `${operation}, ${changes}`
+          return { subject, figures: { [RATE]: valuesOf(subject, RATE), [CPU]: valuesOf(subject, CPU) } }
+        }),
+      )
+      const goals = OPERATIONS.flatMap((operation) =>
+        ["'recent'", "'groups'"].map((changes) => {
+          const shares = paired(
+            rows,
+            [`${operation}, ${changes}`, RATE],
+            [`${operation}, ${OFF}`, RATE],
+            (a, b) => a / b,
+          )
+          return atLeast(`${operation}: rate with ${changes} to that without`, shares, 0.85, '')
+        }),
+      )
+      return { rows, goals }
+    },
+  }
+}
+
 export const changeStream: readonly Scenario[] = [
   scenario(1, 'one with each call, 64 callers'),
   scenario(100, '100 with each call, 4 callers'),
+  partsScenario('clients', WAYS.clients, 'one with each call, each from one of 16 clients'),
+  partsScenario('callers', WAYS.callers, 'one with each call, 64 callers of one client'),
+  partsScenario('batches', WAYS.batches, '100 with each call, 4 callers of one client'),
 ]

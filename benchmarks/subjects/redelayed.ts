@@ -18,11 +18,13 @@ import {
   type Taken,
 } from './subject.js'
 
+type Layout = 'compact' | 'redisson' | 'wheel'
+
 const BULK = { size: 5_000, inFlight: 1 }
 const CONSUMER_CHUNK = 1_000
 
 /** This package, with its default codec. */
-export function redelayed(layout: 'compact' | 'redisson'): Subject {
+export function redelayed(layout: Layout): Subject {
   return {
     name: `redelayed, layout '${layout}'`,
     promise: 'at most once',
@@ -43,7 +45,7 @@ class RedelayedSession implements Session {
   readonly #abort = new AbortController()
   #consumers: Promise<unknown> = Promise.resolve()
 
-  constructor(options: SessionOptions, layout: 'compact' | 'redisson') {
+  constructor(options: SessionOptions, layout: Layout) {
     this.#options = options
     this.#clients = Array.from({ length: options.clients ?? 1 }, () => clientOf(options))
     this.#queues = this.#clients.map((client) => client.getBlockingQueue<string>(options.queue))
