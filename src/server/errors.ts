@@ -1,30 +1,30 @@
 import { RedelayedError, type ErrorDetails } from 'redelayed'
 
-/** What is wrong with a journal; each says in its message what to do. */
+/** The codes of a journal's errors; each message says what to do. */
 export type JournalErrorCode =
-  /** The URL is none that the journal knows. */
+  /** The journal does not support the URL. */
   | 'ERR_JOURNAL_URL'
   /** Wrong user or password, no such database, or no right to do what was asked. */
   | 'ERR_JOURNAL_ACCESS'
-  /** The file is no SQLite database, or is damaged. */
+  /** The file is not a SQLite database, or is damaged. */
   | 'ERR_JOURNAL_NOT_A_DATABASE'
   /** Another process has the SQLite file open. */
   | 'ERR_JOURNAL_LOCKED'
   /** A newer version has changed the tables. */
   | 'ERR_JOURNAL_SCHEMA_NEWER'
-  /** The tables are not there, or are those of an older version. */
+  /** The tables do not exist, or are of an older version. */
   | 'ERR_JOURNAL_SCHEMA_OLDER'
   /** The disk or the quota is full. */
   | 'ERR_JOURNAL_FULL'
   /** A row is larger than the server takes. */
   | 'ERR_JOURNAL_TOO_LARGE'
-  /** A queue that began anew had more messages than are read: SQL may not have the others. */
+  /** A queue that began anew had more messages than the journal reads: SQL may lack the others. */
   | 'ERR_JOURNAL_LEFT_OUT'
   /** The server does not answer; the call can be repeated. */
   | 'ERR_JOURNAL_UNAVAILABLE'
   /** Another call has accepted the same message, and Redis has neither taken nor refused it yet; the call can be repeated. */
   | 'ERR_JOURNAL_IN_PROGRESS'
-  /** A row makes no message that the queue takes: it is passed over. */
+  /** A row is not a message that the queue takes: it is skipped. */
   | 'ERR_JOURNAL_ROW'
   /** The journal was closed. */
   | 'ERR_JOURNAL_CLOSED'
@@ -36,8 +36,8 @@ export class JournalError extends RedelayedError {
   declare readonly code: JournalErrorCode
 
   /**
-   * `'not-applied'`: nothing was done. `'unknown'`: the connection broke while it was committed, so all of it was done, or nothing: a message
-   * that was accepted so is added later. Adding it again under the same id adds it once.
+   * `'not-applied'`: nothing was done. `'unknown'`: the connection broke during the commit, so all of it was done, or nothing: a message that was
+   * accepted this way is added later. Adding it again under the same id adds it once.
    */
   readonly outcome: 'not-applied' | 'unknown'
 
@@ -50,7 +50,7 @@ export class JournalError extends RedelayedError {
     this.outcome = outcome
   }
 
-  /** Whether the same call can succeed later without a change by people. */
+  /** Whether the same call can succeed later without anyone changing something. */
   get isTemporary(): boolean {
     return this.code === 'ERR_JOURNAL_UNAVAILABLE'
   }

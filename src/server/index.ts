@@ -1,5 +1,5 @@
 export { createJournal } from './journal/journal.js'
-export type { FaultPoints, Journal, JournalEvents } from './journal/journal.js'
+export type { Journal, JournalEvents } from './journal/journal.js'
 export type { ShardedJournalQueue } from './journal/sharded-journal-queue.js'
 export type { FlowEntry, JournalMessage, JournalQueue } from './journal/journal-queue.js'
 export type { AcceptItem } from './journal/accept-item.js'

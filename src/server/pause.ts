@@ -1,4 +1,4 @@
-/** Resolves after so long, or when the signal is aborted. */
+/** Resolves after `ms`, or when the signal is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
@@ -12,7 +12,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** The result of an action, or after so long what `late` returns or throws. */
+/** The result of an action, or, after `ms`, what `late` returns or throws. */
 export async function within<R>(ms: number, action: Promise<R>, late: () => R): Promise<R> {
   let timer: NodeJS.Timeout | undefined
   const isOver = new Promise<void>((resolve) => (timer = setTimeout(resolve, Math.max(0, ms))))
@@ -30,7 +30,7 @@ export function late(message: string): () => never {
   }
 }
 
-/** Waits for something, but not longer than so long. */
+/** Waits for an action, but at most `ms`. */
 export async function atMost(ms: number, action: Promise<unknown> | undefined): Promise<void> {
   const ended = new AbortController()
   try {

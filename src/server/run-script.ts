@@ -1,10 +1,10 @@
-/** The two commands that scripts are sent with; an ioredis client, of one server or of a cluster, has them. */
+/** The two commands that run scripts; an ioredis client of a server or a cluster has them. */
 export interface ScriptRunner {
   evalsha(sha1: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
   eval(source: string, keys: number, ...keysAndArgs: (string | number)[]): Promise<unknown>
 }
 
-/** Runs a script on its key, or keys of one slot; a server that does not know it gets its text. */
+/** Runs a script on its key, or its keys in one slot; a server that does not know the script gets its text. */
 export async function runScript(
   redis: ScriptRunner,
   script: { readonly sha1: string; readonly source: string },

@@ -2,9 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Socket } from 'node:net'
 import { BadRequest } from './problem.js'
 
-/** What an answer has that is being made: how large it becomes is not known. */
+/** The bytes reserved for an answer under construction, whose size is not known yet. */
 const BEING_MADE = 8 * 1_048_576
-/** Smaller ones are not counted. */
+/** Smaller answers are not counted. */
 const SMALL = 65_536
 
 interface UnderWay {
@@ -12,11 +12,11 @@ interface UnderWay {
   isOver: boolean
 }
 
-/** How many bytes the answers have that are being made or sent: a client that asks for much and reads nothing must not fill the memory. */
+/** Limits the bytes of the answers that are under construction or sent: a client that asks for much and reads nothing must not fill the memory. */
 export class Answers {
   readonly #most: number
   readonly #requests = new WeakMap<FastifyRequest, UnderWay>()
-  /** Those of a connection: where it ends, so do they. */
+  /** The answers of a connection, which end with it. */
   readonly #ofSocket = new WeakMap<Socket, Set<UnderWay>>()
   #bytes = 0
 
@@ -28,7 +28,7 @@ export class Answers {
     return this.#bytes
   }
 
-  /** Counts what is sent. */
+  /** Counts the answers that are sent. */
   watch(app: FastifyInstance): void {
     app.addHook('onSend', (request, reply, payload, done) => {
       const bytes = typeof payload === 'string' || payload instanceof Uint8Array ? Buffer.byteLength(payload) : 0
@@ -39,13 +39,13 @@ export class Answers {
     })
   }
 
-  /** For what can become a large answer, before anything is read for it. @throws BadRequest there is no room for one more */
+  /** Reserves room for an answer that can become large, before anything is read for it. @throws BadRequest there is no room */
   reserve(request: FastifyRequest, reply: FastifyReply): void {
     this.assertRoom()
     this.#set(this.#begin(request, reply), BEING_MADE)
   }
 
-  /** For what takes messages as soon as there are some: before it begins to wait for them. @throws BadRequest */
+  /** Checks for room without reserving it: before a wait for messages, and for an answer with one message. @throws BadRequest */
   assertRoom(): void {
     if (this.#bytes + BEING_MADE > this.#most)
       throw new BadRequest(
@@ -66,7 +66,7 @@ export class Answers {
       })
     }
     all.add(own)
-    // a pipelined answer that waits for those before it does not hear of the end of its connection
+    // a pipelined answer that waits for earlier ones does not notice the end of its connection
     reply.raw.once('close', () => this.#end(own, all))
     if (socket.destroyed) this.#end(own, all)
     return own

@@ -7,13 +7,13 @@ import type { SessionOf } from '../console/sessions.js'
 export const SCOPES = ['push', 'consume', 'admin', 'read'] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** A key that is allowed in, without its secret. */
+/** An accepted key, without its secret. */
 export interface ApiKey {
   readonly id: string
   readonly scopes: ReadonlySet<Scope>
-  /** Names of topics; one that ends with `*` stands for all that begin so. */
+  /** Names of topics; one that ends with `*` is a prefix. */
   readonly topics: readonly string[]
-  /** It does not see what is in messages, unless it may receive them or administer. */
+  /** Hides the contents of messages, unless the key has the scope `consume` or `admin`. */
   readonly hidePayloads: boolean
 }
 
@@ -23,10 +23,10 @@ interface Stored extends ApiKey {
 
 const PREFIX = 'rdk'
 const HIDE = 'hide-payloads'
-/** How often the file is looked at, at most. */
+/** The shortest time between two checks of the file. */
 const LOOK_MS = 1_000
 
-/** May the key have to do with this topic? */
+/** Whether the key is for this topic. */
 export function covers({ topics }: ApiKey, topic: string): boolean {
   return topics.some((each) => (each.endsWith('*') ? topic.startsWith(each.slice(0, -1)) : each === topic))
 }
@@ -37,9 +37,9 @@ export function isBlind({ hidePayloads, scopes }: ApiKey): boolean {
 }
 
 export interface MadeKey {
-  /** What the client sends; it is nowhere else. */
+  /** The key that the client sends; it is stored nowhere. */
   readonly key: string
-  /** For the file. */
+  /** The line for the file. */
   readonly line: string
 }
 
@@ -57,8 +57,8 @@ export function makeKey(
 }
 
 /**
- * The keys that are allowed in: a file with a line for each, `<id> <SHA-256 of the key> <scopes> <topics>`. It is read again when it has changed, so
- * keys are added and removed while the service runs. The keys are random, so a fast hash is enough.
+ * The accepted keys: a file with a line for each, `<id> <SHA-256 of the key> <scopes> <topics>`. The file is read again when it has changed, so keys
+ * can be added and removed while the service runs. The keys are random, so a fast hash is enough.
  */
 export class ApiKeys {
   readonly path: string
@@ -66,10 +66,10 @@ export class ApiKeys {
   #keys: ReadonlyMap<string, Stored> = new Map()
   #version = ''
   #lookedAt = -Infinity
-  /** What was wrong with the file at the last look. */
+  /** The last problem with the file. */
   #problem: string | undefined
 
-  /** @throws RedelayedError the file cannot be read, or has a line that is no key */
+  /** @throws RedelayedError the file cannot be read, or has an invalid line */
   constructor(path: string, onError: (error: unknown) => void) {
     this.path = path
     this.#onError = onError
@@ -80,18 +80,18 @@ export class ApiKeys {
     return this.#keys.size
   }
 
-  /** The key of a text that a client has sent. */
+  /** The key that a client has sent, if it is accepted. */
   find(given: string): ApiKey | undefined {
     if (performance.now() - this.#lookedAt > LOOK_MS) this.#look()
     const [, id] = /^rdk_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/.exec(given) ?? []
     if (id === undefined) return undefined
-    // a key works from the moment when its line is there, and not only from the next look
+    // a new key works as soon as the file has its line, not only after the next check
     if (!this.#keys.has(id)) this.#look()
     const stored = this.#keys.get(id)
     return stored !== undefined && timingSafeEqual(stored.hash, hashOf(given)) ? stored : undefined
   }
 
-  /** The key of a session; `undefined` when it was removed, its id is that of another secret now, or a stranger made the session. */
+  /** The key of a session; `undefined` if the key was removed, its id has another secret now, or the session is forged. */
   ofSession({ keyId, proof, token }: SessionOf): ApiKey | undefined {
     if (performance.now() - this.#lookedAt > LOOK_MS) this.#look()
     const expected = this.proofOf(keyId, token)
@@ -99,13 +99,13 @@ export class ApiKeys {
     return this.#keys.get(keyId)
   }
 
-  /** What a session keeps of the secret of a key. It is for one token, so that one who reads it in Redis can make no other session of it. */
+  /** The proof of a key that a session stores. It is bound to one token, so that a reader of Redis cannot make another session of it. */
   proofOf(keyId: string, token: string): string | undefined {
     const stored = this.#keys.get(keyId)
     return stored && createHmac('sha256', stored.hash).update(token).digest('base64url')
   }
 
-  /** A mistake in a file that was changed, and a file that is not there, keep the keys of before; each is reported once, not at every look. */
+  /** Reads the file again. If it is missing or has a mistake, the earlier keys stay; each problem is reported once. */
   #look(): void {
     try {
       this.#read()
@@ -123,13 +123,13 @@ export class ApiKeys {
     const version = `${mtimeMs} ${size} ${ino}`
     if (version === this.#version) return
     const text = readFileSync(this.path, 'utf8')
-    // before its lines are read: a mistake in the file is reported once, however many requests come
+    // before the lines are parsed, so that a mistake is reported once, however many requests come
     this.#version = version
     this.#keys = new Map(readLines(this.path, text).map((key) => [key.id, key]))
   }
 }
 
-/** Makes the file with one key that may do everything, where there is none; resolves with the key. */
+/** Creates the file with one key that may do everything, unless the file exists; returns the key. */
 export function makeKeysFile(path: string): string | undefined {
   const { key, line } = makeKey()
   const head =
@@ -152,7 +152,7 @@ function readLines(path: string, text: string): Stored[] {
     const [, id = '', hash = '', scopes = '', topics = '', hide] = form ?? []
     const known = scopes.split(',').filter((each): each is Scope => SCOPES.some((scope) => scope === each))
     if (form === null || known.length !== scopes.split(',').length) {
-      const expected = `<id> <hash> <scopes of ${SCOPES.join(', ')}> <topics>, perhaps ${HIDE}`
+      const expected = `<id> <hash> <scopes of ${SCOPES.join(', ')}> <topics>, optionally ${HIDE}`
       throw new RedelayedError('ERR_API_KEYS', `${path}, line ${at + 1}: expected ${expected}`)
     }
     const rights = { scopes: new Set(known), topics: topics.split(','), hidePayloads: hide !== undefined }

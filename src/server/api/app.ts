@@ -9,6 +9,7 @@ import type { HealthReader } from '../console/health.js'
 import type { Instances } from '../console/instances.js'
 import type { Doctor } from '../console/doctor.js'
 import type { DueMessages } from '../console/due-messages.js'
+import type { HeldTopics } from '../console/held-topics.js'
 import type { Pauses } from '../console/pauses.js'
 import type { Sampler } from '../console/sampler.js'
 import type { PageFiles } from '../console/page-files.js'
@@ -24,6 +25,7 @@ import { auditRoutes } from './routes/audit.js'
 import { consoleRoutes } from './routes/console.js'
 import { consumeRoutes } from './routes/consume.js'
 import { deadLetterRoutes } from './routes/dead-letters.js'
+import { descriptionRoutes } from './routes/description.js'
 import { endpointRoutes } from './routes/endpoints.js'
 import { eventRoutes } from './routes/events.js'
 import { fanOutRoutes } from './routes/fan-out.js'
@@ -48,11 +50,12 @@ export interface AppParts {
   readonly restores: Restores
   readonly keys: ApiKeys
   readonly sessions: Sessions
-  /** Which SQL database; `undefined`: there is no journal. */
+  /** The kind of SQL database; `undefined`: there is no journal. */
   readonly journalKind: string | undefined
   readonly sampler: Sampler
   readonly health: HealthReader
   readonly due: DueMessages
+  readonly held: HeldTopics
   readonly pauses: Pauses
   readonly doctor: Doctor
   readonly instances: Instances
@@ -66,13 +69,13 @@ export interface AppParts {
 export interface Api {
   readonly app: FastifyInstance
   readonly metrics: Metrics
-  /** The service is not ready from then on, and works as before. */
+  /** From then on the service reports that it is not ready, but works as before. */
   readonly leave: () => void
-  /** Ends waits with what they have. */
+  /** Ends waiting requests with the messages that they have. */
   readonly stopWaiting: () => void
 }
 
-/** The HTTP API on the topics: its routes with their schemas. */
+/** Creates the HTTP API of the service. */
 export async function createApp(parts: AppParts): Promise<Api> {
   const { settings, topics, keys, metrics, endpoints, dispatcher, gate, deliveryLog, restores } = parts
   const waits = new Waits()
@@ -88,7 +91,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
     messageRoutes(routes, context)
     fanOutRoutes(routes, context)
     deadLetterRoutes(routes, context)
-    searchRoutes(routes, context, { due: parts.due, doctor: parts.doctor })
+    searchRoutes(routes, context, { due: parts.due, held: parts.held, doctor: parts.doctor })
     consumeRoutes(routes, context)
     eventRoutes(routes, context, parts)
     endpointRoutes(routes, context)
@@ -99,7 +102,7 @@ export async function createApp(parts: AppParts): Promise<Api> {
     if (settings.ui) pageRoutes(routes, { files: parts.page, sessions: parts.sessions, keys, rates, about })
     if (settings.legacyRoutes) legacyRoutes(routes, context)
   })
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  descriptionRoutes(app)
   return {
     app: app as unknown as FastifyInstance,
     metrics,

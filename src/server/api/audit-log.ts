@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto'
 import type { Form } from '../records/record-in.js'
 import { StreamLog, type LogCommands, type LogPage } from '../delivery/stream-log.js'
 
-/** Something that a key with the scope `admin` did. */
+/** An administrative request. */
 export interface AuditEntry {
   /** Epoch milliseconds, by the clock of the instance. */
   readonly at: number
-  /** The id of the key; `service` for what the service did by itself. */
+  /** The id of the key; `service` for actions of the service itself. */
   readonly key: string
   readonly method: string
   /** With its query. */
   readonly path: string
-  /** 5xx: it may have been done. */
+  /** 5xx: the request may have taken effect. */
   readonly status: number
   readonly requestId: string
 }
@@ -23,13 +23,13 @@ const FORM: Form<AuditEntry> = {
 const BOUNDS = { count: 10_000 }
 const PATH_CHARS = 500
 
-/** What the service does by itself: it disables an endpoint that is gone, or that has failed for days. */
+/** The entry for an endpoint that the service disables itself, because it is gone or has failed for days. */
 export function disabling(endpoint: string, reason: 'gone' | 'failing'): AuditEntry {
   const path = `/v1/endpoints/${endpoint}?disabled=${reason}`
   return { at: Date.now(), key: 'service', method: 'PATCH', path, status: 200, requestId: randomUUID() }
 }
 
-/** The last administrative requests of all instances. Nothing but its bound removes an entry. */
+/** The last administrative requests of all instances. Entries are removed only when there are too many. */
 export class AuditLog {
   readonly #log: StreamLog<AuditEntry>
 

@@ -1,15 +1,15 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import type { Sessions } from '../console/sessions.js'
-import { covers, type ApiKey, type ApiKeys, type Scope } from './api-keys.js'
+import { covers, isBlind, type ApiKey, type ApiKeys, type Scope } from './api-keys.js'
 import { BadRequest, redisProblem } from './problem.js'
 import type { RateLimit } from './rate-limit.js'
 import { assertSameSite, sessionOf } from './session-cookie.js'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the key must be allowed to do; without it the route is open to all. */
+    /** The scope that the key needs; without it the route needs no key. */
     scope?: Scope
-    /** Without a body it is taken for `{}`. */
+    /** A missing body counts as `{}`. */
     bodyIsOptional?: boolean
   }
   interface FastifyRequest {
@@ -19,7 +19,7 @@ declare module 'fastify' {
 
 const NO_KEY: ApiKey = Object.freeze({ id: '', scopes: new Set<Scope>(), topics: [], hidePayloads: false })
 
-/** Before a body is read: the key, or the session of one, its scope, the topic of the path, and its rate. */
+/** Checks, before a body is read, the key or its session, its scope, the topic of the path, and its rate. */
 export function authorize(keys: ApiKeys, sessions: Pick<Sessions, 'find'>, rates: RateLimit) {
   const admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope, key: ApiKey | undefined): void => {
     if (key === undefined) {
@@ -52,7 +52,7 @@ export function authorize(keys: ApiKeys, sessions: Pick<Sessions, 'find'>, rates
   }
 }
 
-/** The key of a request, or of its session, as the file has it now. @throws BadRequest as `keyOfSession` */
+/** The key of a request or of its session, as the file has it now. @throws BadRequest as `keyOfSession` */
 export async function keyOf(
   request: FastifyRequest,
   keys: ApiKeys,
@@ -62,7 +62,7 @@ export async function keyOf(
   return given === '' ? keyOfSession(request, keys, sessions) : keys.find(given)
 }
 
-/** The key that signed in with the session of a request. @throws BadRequest another site has sent it, or Redis does not answer */
+/** The key of the session of a request. @throws BadRequest another site has sent the request, or Redis does not answer */
 export async function keyOfSession(
   request: FastifyRequest,
   keys: ApiKeys,
@@ -77,7 +77,14 @@ export async function keyOfSession(
 
 /** @throws BadRequest */
 export function assertCovers(key: ApiKey, topic: string): void {
-  if (!covers(key, topic)) throw new BadRequest('forbidden', 'the key is not for this topic')
+  if (covers(key, topic)) return
+  throw new BadRequest('forbidden', `the key is not for ${topic === '*' ? 'all topics' : 'this topic'}`)
+}
+
+/** Refuses searches by business key to a key that may not see business keys: it could guess them. @throws BadRequest */
+export function assertMayFind(key: ApiKey, bizKey: string | undefined): void {
+  if (bizKey !== undefined && isBlind(key))
+    throw new BadRequest('forbidden', 'a key that hides payloads cannot find messages by bizKey')
 }
 
 function givenKey({ headers }: FastifyRequest): string {

@@ -10,16 +10,18 @@ import type { Tracing } from '../topics/tracing.js'
 import type { ApiKeys } from './api-keys.js'
 import { Answers } from './answers.js'
 import { authorize } from './authorize.js'
+import { bareAnswer, PROBLEM } from './bare-answer.js'
 import { Bodies } from './bodies.js'
 import { assertUncompressed, readOnlyJson } from './content.js'
 import { named, withComponents } from './components.js'
+import { limitConnections } from './connection-limit.js'
 import type { App, Waits } from './context.js'
 import { described } from './described.js'
 import { lingerAfterEarlyAnswers } from './lingering.js'
 import { loggerOf } from './logger.js'
 import type { Metrics } from './metrics.js'
 import { Paths } from './paths.js'
-import { BadRequest, problem, problemOf, PROBLEMS, type ProblemCode } from './problem.js'
+import { BadRequest, problem, problemOf, type ProblemCode } from './problem.js'
 import { RateLimit } from './rate-limit.js'
 import { spanRequests } from './request-spans.js'
 import { BatchInput, ProblemOutput } from './schemas.js'
@@ -36,17 +38,16 @@ export interface BaseParts {
 }
 
 const MAX_HEADER_BYTES = 16_384
-/** Of requests other than pushes. */
+/** The most bytes of a body, except for pushes. */
 const BODY_LIMIT = 2 * 1_048_576
-/** What a service may be asked that only reads; who signs in changes nothing but its memory. */
+/** The methods that a read-only service allows. Signing in is allowed too: it changes only the memory of the service. */
 const READS = ['GET', 'HEAD']
 const SESSION = '/ui/session'
-/** So long a client has to read why its request could not be read, and to close its side. */
+/** The time for a client to read why its request was refused, and to close its side. */
 const LINGER_MS = 1_000
-const PROBLEM = 'application/problem+json'
 const BATCH_PATH = '/v1/topics/:topic/messages/batch'
 
-/** An app without routes: what all routes share. */
+/** Creates an app without routes, with everything that all routes share. */
 export async function createBaseApp(
   parts: BaseParts,
 ): Promise<{ readonly app: App; readonly rates: RateLimit; readonly answers: Answers }> {
@@ -55,7 +56,7 @@ export async function createBaseApp(
     logger: settings.logLevel === 'silent' ? false : loggerOf(settings.logLevel),
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
-    // what is under way on kept connections while the service stops gets its answer
+    // requests under way on kept connections get their answer while the service stops
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => {
       const answer = problemOf(error)
@@ -71,16 +72,22 @@ export async function createBaseApp(
     routerOptions: { maxParamLength: 3_600 },
     http: {
       connectionsCheckingInterval: 1_000,
-      requireHostHeader: false, // which Node refuses without saying why
+      requireHostHeader: false, // Node would refuse such requests without saying why
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: Math.min(15_000, settings.requestTimeout),
     },
     clientErrorHandler: answerUnreadable,
+    // given at creation: otherwise fastify would load its own, with two hundred modules
+    schemaController: {
+      // its types know only the compilers of Ajv
+      compilersFactory: {
+        buildValidator: () => validatorCompiler as never,
+        buildSerializer: () => () => JSON.stringify,
+      },
+    },
   }).withTypeProvider<TypeBoxTypeProvider>()
-  app.server.maxConnections = settings.maxConnections
+  limitConnections(app.server, settings.maxConnections, () => metrics.refusedConnections.inc())
   app.server.on('checkExpectation', refuseExpectation)
-  app.setValidatorCompiler(validatorCompiler)
-  app.setSerializerCompiler(() => JSON.stringify)
   readOnlyJson(app)
 
   const paths = new Paths(app)
@@ -97,20 +104,20 @@ export async function createBaseApp(
     if (waits.isStopping) void reply.header('Connection', 'close')
     assertUncompressed(request)
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      throw new BadRequest('invalid-request', 'a request of HTTP/1.1 has a Host')
+      throw new BadRequest('invalid-request', 'an HTTP/1.1 request needs a Host header')
     done()
   })
   const rates = new RateLimit(settings.rateLimit)
   app.addHook('onRequest', authorize(keys, parts.sessions, rates))
   const bodies = new Bodies(settings.maxBodiesBytes)
-  bodies.watch(app) // after the key was checked, where the route asks for one
+  bodies.watch(app) // after the key was checked, if the route needs one
   metrics.bodyBytes = () => bodies.bytes
   lingerAfterEarlyAnswers(app)
   const answers = new Answers(settings.maxAnswersBytes)
   answers.watch(app)
   metrics.answerBytes = () => answers.bytes
   app.addHook('preValidation', (request, _, done) => {
-    // null is a body, and a wrong one
+    // null is a body, but not a valid one
     if (request.routeOptions.config.bodyIsOptional && request.body === undefined) request.body = {}
     done()
   })
@@ -154,7 +161,7 @@ interface Operation {
 }
 
 const NDJSON = 'application/x-ndjson'
-const LINES = { type: 'string', pattern: '[^\\r\\n]', description: 'In each line a message as JSON' }
+const LINES = { type: 'string', pattern: '[^\\r\\n]', description: 'A message as JSON in each line' }
 
 function withForms<T extends { readonly body?: unknown; readonly response?: unknown }>(schema: T): T {
   if (schema === undefined) return schema
@@ -167,12 +174,12 @@ function withForms<T extends { readonly body?: unknown; readonly response?: unkn
 }
 
 function notThere(methods: readonly string[], reply: { header(name: string, value: string): unknown }): BadRequest {
-  if (methods.length === 0) return new BadRequest('not-found', 'see /openapi.json')
+  if (methods.length === 0) return new BadRequest('not-found', 'see /docs or /openapi.json')
   void reply.header('Allow', methods.join(', '))
-  return new BadRequest('method-not-allowed', `the path has ${methods.join(', ')}`)
+  return new BadRequest('method-not-allowed', `this path allows ${methods.join(', ')}`)
 }
 
-/** OpenAPI 3.1 of the routes; each can answer with a problem. */
+/** Adds the OpenAPI 3.1 document of the routes; each can answer with a problem. */
 async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, version: string): Promise<void> {
   const withoutBody = new Set<unknown>()
   await app.register(swagger, {
@@ -213,14 +220,14 @@ async function describe(app: Pick<FastifyInstance, 'register' | 'addHook'>, vers
   })
 }
 
-/** Node refuses what it does not know without saying why. */
+/** Answers an unknown expectation with a problem: Node would refuse it without saying why. */
 function refuseExpectation(_: IncomingMessage, response: ServerResponse): void {
-  const body = JSON.stringify(problem('expectation-failed', 'only "100-continue" is known'))
+  const body = JSON.stringify(problem('expectation-failed', 'only "100-continue" is supported'))
   response.writeHead(417, { 'Content-Type': PROBLEM, 'Content-Length': Buffer.byteLength(body), Connection: 'close' })
   response.end(body)
 }
 
-/** What Node could not read as a request: the answer goes to the bare socket. */
+/** Answers on the bare socket when Node could not read a request. */
 function answerUnreadable(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()
@@ -232,15 +239,7 @@ function answerUnreadable(error: Error & { code?: string }, socket: Socket): voi
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? 'request-timeout'
         : 'invalid-request'
-  const body = JSON.stringify(problem(code, 'the request could not be read'))
-  const [status, title] = PROBLEMS[code]
-  const head = [
-    `HTTP/1.1 ${status} ${title}`,
-    `Content-Type: ${PROBLEM}`,
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  // else one that never closes its side keeps its connection, and room for what it has sent
+  socket.end(bareAnswer(code, 'the request could not be read'))
+  // otherwise a client that never closes its side would keep its connection and its memory
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }

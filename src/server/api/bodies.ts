@@ -3,25 +3,25 @@ import type { Socket } from 'node:net'
 import { Transform, type Readable } from 'node:stream'
 import { BadRequest } from './problem.js'
 
-/** A request is under way from when its body is read until its answer was sent, or nothing waits for it any more. */
+/** A request from the start of its body until it was answered and its response or connection is closed. */
 interface UnderWay {
   bytes: number
   isAnswered: boolean
   isClosed: boolean
-  /** What reads it for us. */
+  /** The stream that counts the bytes of the body. */
   counted?: Readable
 }
 
-/** A body that says it is longer is counted as it arrives: who only announces it has no room, and the others no stream of their own. */
+/** A longer body is counted as it arrives, so that announcing it takes no room; a shorter one needs no stream to count it. */
 const MOST_AT_ONCE = 65_536
-/** Methods whose bodies are not read. */
+/** The methods whose bodies are not read. */
 const UNREAD: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
-/** How many bytes the bodies of all requests under way have, which a bound keeps from filling the memory. */
+/** Limits the bytes of the bodies of all requests under way, so that they cannot fill the memory. */
 export class Bodies {
   readonly #most: number
   readonly #requests = new WeakMap<FastifyRequest, UnderWay>()
-  /** Those of a connection: where it ends, so do they. A listener for each request would be one for each of a pipeline. */
+  /** The requests of a connection, which end with it. One listener serves all: a pipeline can have many requests. */
   readonly #ofSocket = new WeakMap<Socket, Set<UnderWay>>()
   #bytes = 0
 
@@ -39,7 +39,7 @@ export class Bodies {
       try {
         done(null, this.#begin(request, reply, payload as Readable))
       } catch (thrown) {
-        void reply.header('Connection', 'close') // what the client still sends is not read
+        void reply.header('Connection', 'close') // the rest of the body is not read
         done(thrown as Error)
       }
     })
@@ -47,20 +47,20 @@ export class Bodies {
       const own = this.#requests.get(request)
       if (own !== undefined) {
         own.isAnswered = true
-        own.counted?.resume() // what no parser has read keeps the next request of its connection from being read
+        own.counted?.resume() // an unread body would block the next request of its connection
         this.#end(own)
       }
       done()
     })
   }
 
-  /** @throws BadRequest there is no room for it */
+  /** @throws BadRequest there is no room for the body */
   #begin(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
     const { headers, method, routeOptions } = request
     if (UNREAD.has(method)) return payload
     const isChunked = headers['transfer-encoding'] !== undefined
     const length = isChunked ? 0 : Number(headers['content-length'] ?? 0)
-    // what is too large is refused by itself, and not read
+    // Fastify refuses a body that is too large without reading it
     if (!isChunked && (!(length > 0) || length > (routeOptions.bodyLimit ?? Infinity))) return payload
     const own: UnderWay = { bytes: 0, isAnswered: false, isClosed: false }
     const isCounted = isChunked || length > MOST_AT_ONCE
@@ -83,7 +83,7 @@ export class Bodies {
     own.bytes += bytes
   }
 
-  /** What is still at work for a client that has gone needs its body until then. */
+  /** Frees the bytes once the request is answered and closed: a handler may still use the body after the client has gone. */
   #end(own: UnderWay): void {
     if (!own.isAnswered || !own.isClosed) return
     this.#bytes -= own.bytes
@@ -102,7 +102,7 @@ export class Bodies {
     }
     others.add(own)
     const all = others
-    // an answer that waits for those before it in a pipeline has no connection yet, and does not hear of its end
+    // a pipelined answer that waits for earlier ones has no connection yet and does not notice its end
     reply.raw.once('close', () => this.#close(own, all))
     if (socket.destroyed) this.#close(own, all)
   }
@@ -113,17 +113,17 @@ export class Bodies {
     this.#end(own)
   }
 
-  /** A body that is long, or does not say how long it is. */
+  /** Counts a body that is long, or whose length is not announced. */
   #counted(own: UnderWay, payload: Readable, reply: FastifyReply): Readable {
     const counted = new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
         try {
-          // what comes after the answer, as to one that is too large, is kept by nothing
+          // bytes after the answer, for example of a body that is too large, are not kept
           if (!own.isAnswered) this.#take(own, chunk.length)
           done(null, chunk)
         } catch (thrown) {
           payload.unpipe(counted)
-          // at once: else those that come meanwhile are refused, too, and all of them try again together
+          // at once: otherwise requests that come meanwhile would be refused too, and all would retry together
           this.#bytes -= own.bytes
           own.bytes = 0
           own.isAnswered = true
@@ -133,7 +133,7 @@ export class Bodies {
       },
     })
     own.counted = counted
-    counted.on('error', () => undefined) // when there is an answer already, nothing else listens
+    counted.on('error', () => undefined) // after the answer, nothing else listens for errors
     payload.once('error', (error) => counted.destroy(error))
     payload.once('close', () => {
       if (!payload.readableEnded) counted.destroy(new Error('the request was cut'))

@@ -2,11 +2,11 @@ import * as schemas from './schemas.js'
 
 type Json = Record<string, unknown>
 
-/** What is no type of a client's program: the parts of paths, queries and headers. */
+/** Schemas that are not types of a client program: the parts of paths, queries and headers. */
 const PARTS = /(Params|Query|Headers)$/
 const INT32 = 2_147_483_647
 
-/** The names of the schemas, by what they say: a schema that is made optional is a copy of it. */
+/** The names of the schemas, by their content: an optional schema is a copy. */
 const NAMES = new Map(
   Object.entries(schemas)
     .filter((entry): entry is [string, Extract<(typeof entry)[1], object>] => {
@@ -16,7 +16,7 @@ const NAMES = new Map(
     .map(([name, schema]) => [JSON.stringify(schema), name]),
 )
 
-/** A copy of a schema in which each one that has a name says it as its `title`, and is what `change` makes of it. */
+/** A copy of a schema in which each named schema has its name as its `title`, and `change` is applied to each. */
 export function named<T>(schema: T, change: (schema: Json) => Json = (same) => same): T {
   if (Array.isArray(schema)) return schema.map((each: unknown) => named(each, change)) as T
   if (!isObject(schema)) return schema
@@ -26,10 +26,10 @@ export function named<T>(schema: T, change: (schema: Json) => Json = (same) => s
 }
 
 /**
- * Moves each schema with a `title` to the components, where generators of clients find one type for it, and says of whole numbers and of lists of
- * texts what else generators would guess.
+ * Moves each schema with a `title` to the components, where client generators find one type for it, and adds the formats of integers and the types of
+ * enums, which generators would otherwise guess.
  *
- * @throws Error two schemas of one name differ
+ * @throws Error two schemas with one name differ
  */
 export function withComponents<T extends { paths?: unknown; components?: object }>(document: T): T {
   const components = new Map<string, string>()
@@ -58,7 +58,7 @@ function typed(node: Json): Json {
     return { type: 'string', ...node }
   if (type === 'integer' && format === undefined)
     return { ...node, format: typeof maximum === 'number' && maximum <= INT32 ? 'int32' : 'int64' }
-  // a flag, which can stand without a value
+  // a flag may have no value
   if (node['in'] === 'query' && isFlag(schema)) return { ...node, schema: { type: 'boolean' }, allowEmptyValue: true }
   return node
 }

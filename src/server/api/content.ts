@@ -12,15 +12,15 @@ export class Lines {
 }
 
 const NEWLINE = 0x0a
-/** Room for what a message has beside its body, and for its JSON. */
+/** The room for the rest of a message beside its body, and for its JSON. */
 const BESIDE_BODY = 262_144
 
-/** Of a request with one message, whose body can be base64. */
+/** The most bytes of a request with one message, whose body can be base64. */
 export function requestLimit({ maxMessageBytes }: { readonly maxMessageBytes: number }): number {
   return Math.ceil((maxMessageBytes * 4) / 3) + BESIDE_BODY
 }
 
-/** The service reads JSON and nothing else; compressed bodies are refused, so that none is larger than it looks. */
+/** Makes an app read only JSON bodies. */
 export function readOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -31,7 +31,7 @@ export function readOnlyJson(app: FastifyInstance): void {
   })
 }
 
-/** A JSON value for each line, for the routes of this scope. */
+/** Makes the routes of this scope also read bodies with a JSON value in each line. */
 export function readAlsoLines(app: FastifyInstance, most: number): void {
   app.addContentTypeParser(
     ['application/x-ndjson', 'application/jsonl'],
@@ -45,7 +45,7 @@ export function readAlsoLines(app: FastifyInstance, most: number): void {
   )
 }
 
-/** @throws BadRequest there are more than `most`: each line costs more memory than its bytes */
+/** @throws BadRequest there are more than `most` lines: each costs more memory than its bytes */
 function linesOf(body: Buffer, most: number): Buffer[] {
   const lines: Buffer[] = []
   for (let from = 0; from < body.length;) {
@@ -64,11 +64,11 @@ function assertPlain({ headers }: FastifyRequest): void {
   if (!/^utf-?8$/i.test(charset)) throw new BadRequest('unsupported-media-type', 'the body must be UTF-8')
 }
 
-/** Before a body is read. @throws BadRequest */
+/** Refuses a compressed body before it is read: it could be larger than it looks. @throws BadRequest */
 export function assertUncompressed({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')
-    throw new BadRequest('unsupported-media-type', 'compressed bodies are not read')
+    throw new BadRequest('unsupported-media-type', 'compressed bodies are not supported')
 }
 
 function parse(done: (error: Error | null, body?: unknown) => void, read: () => unknown): void {

@@ -16,7 +16,7 @@ import type { Answers } from './answers.js'
 import type { Metrics } from './metrics.js'
 import type { Restores } from './restores.js'
 
-/** What routes need. */
+/** The parts that routes use. */
 export interface Context {
   readonly topics: Topics
   readonly endpoints: Endpoints
@@ -39,7 +39,7 @@ export type App = FastifyInstance<
   TypeBoxTypeProvider
 >
 
-/** The requests that wait for something: a stop ends them all, so that each is answered. */
+/** The waiting requests: a stop ends all of them, so that each is answered. */
 export class Waits {
   readonly #waiting = new Set<AbortController>()
   #isStopping = false
@@ -49,7 +49,7 @@ export class Waits {
     return this.#waiting.size
   }
 
-  /** Whether the service is about to stop: proxies are to send no more. */
+  /** Whether the service is about to stop, so that proxies should send no more requests. */
   get isLeaving(): boolean {
     return this.#isLeaving || this.#isStopping
   }

@@ -1,14 +1,17 @@
 type Json = Record<string, unknown>
 
-/** Fields of which a request has one at most. */
+/** Pairs of fields that exclude each other. */
 const PAIRS = [
   ['delay', 'dueAt'],
   ['body', 'bodyBase64'],
+  ...(['state', 'bizKey', 'dueFrom', 'dueTo', 'endpoint', 'since', 'until', 'reason', 'dryRun'] as const).map(
+    (name) => ['ids', name] as const,
+  ),
 ] as const
 const B64 = '([A-Za-z0-9+/]{4})'
-/** One byte at the end, and two: the bits that are over are 0. */
+/** The last one or two bytes: the unused bits are 0. */
 const [B64_1, B64_2] = ['[A-Za-z0-9+/][AQgw]==', '[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=']
-/** What the operations check by themselves, with problems that say more than a schema does. */
+/** Rules that the operations check themselves, with clearer problems than a schema gives. */
 const FORMS: Readonly<Record<string, Json>> = {
   bodyBase64: { pattern: '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' },
   leases: {
@@ -23,7 +26,7 @@ const FORMS: Readonly<Record<string, Json>> = {
   secret: { pattern: `^(whsec_(${B64}{8,21}(${B64_1})?|${B64}{8,20}${B64_2})|whsk_${B64}{10}${B64_2})$` },
 }
 
-/** The schema of a body as the description has it: with what the operation refuses beside what its schema refuses. */
+/** The schema of a body for the OpenAPI document: with the rules that the operation itself checks. */
 export function described<T>(body: T): T {
   const { properties, allOf = [] } = body as { properties?: Record<string, Json>; allOf?: Json[] }
   if (properties === undefined) return body
@@ -34,7 +37,7 @@ export function described<T>(body: T): T {
   return {
     ...body,
     properties: Object.fromEntries(fields) as Record<string, Json>,
-    // some generators of clients lose a type that has an allOf of one
+    // some client generators lose a type whose allOf has one element
     ...(allOf.length + pairs.length === 1 ? pairs[0] : pairs.length > 0 && { allOf: [...allOf, ...pairs] }),
   }
 }

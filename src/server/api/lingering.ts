@@ -1,14 +1,15 @@
 import type { FastifyInstance } from 'fastify'
 import type { Socket } from 'node:net'
 
-/** So long a client that is still sending has to read its answer and to close its side, and so many bytes it may send meanwhile. */
+/** The time for a client that is still sending to read its answer and to close its side, and the most bytes that it may send meanwhile. */
 const LINGER_MS = 1_000
 const LINGER_BYTES = 8 * 1_048_576
-const LOOK_MS = 10
+/** The pause between two checks of the bytes: many lingering connections must not keep the service busy. */
+const LOOK_MS = 100
 
 /**
- * Where a request is answered before all of it has arrived, and its connection is closed then, what the client still sends would reset the connection, and
- * the answer could be lost. So its end is sent, and what comes is thrown away for a while.
+ * If a request is answered before all of it has arrived and its connection is then closed, data that the client still sends would reset the connection,
+ * and the answer could be lost. So the service ends its side and discards incoming data for a while.
  */
 export function lingerAfterEarlyAnswers(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, _reply, _payload, done) => {
@@ -17,7 +18,7 @@ export function lingerAfterEarlyAnswers(app: FastifyInstance): void {
   })
 }
 
-/** From the end of an answer on, which Node ends with `destroySoon` where the connection is not kept. */
+/** Replaces `destroySoon`, by which Node ends a connection that it does not keep after an answer. */
 function linger(socket: Socket): void {
   socket.destroySoon = () => {
     const most = socket.bytesRead + LINGER_BYTES

@@ -1,9 +1,9 @@
 import type { ServerSettings } from '../config/server-settings.js'
 
-/** How deep causes are followed. */
+/** How many nested causes are logged. */
 const MOST_CAUSES = 3
 
-/** What the log has of an error. */
+/** An error as the log has it. */
 export type LoggedError = {
   readonly type: string
   readonly message: string
@@ -13,8 +13,8 @@ export type LoggedError = {
 }
 
 /**
- * What says which error it is, and nothing else: ioredis hangs whole commands on its errors, with passwords and answers of endpoints, and other
- * libraries hang requests on theirs.
+ * The identity of an error and nothing else: ioredis attaches whole commands to its errors, with passwords and answers of endpoints, and other libraries
+ * attach requests.
  */
 export function loggedError(error: Error, depth = 0): LoggedError {
   const { message, stack, cause } = error
@@ -28,7 +28,7 @@ export function loggedError(error: Error, depth = 0): LoggedError {
   }
 }
 
-/** How the service logs: as JSON lines without keys and without what errors carry. */
+/** The logger options: JSON lines, without API keys and without data attached to errors. */
 export function loggerOf(level: Exclude<ServerSettings['logLevel'], 'silent'>): {
   level: string
   redact: string[]

@@ -1,41 +1,43 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Health } from '../console/health.js'
 import type { Topics } from '../topics/topics.js'
 
 const LATENESS_SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10, 60, 600]
 
-/** Of so many topics the sizes are measured; more would make each scrape expensive. */
+/** The most topics whose sizes are measured; more would make each scrape expensive. */
 const MOST_TOPICS = 100
+const TROUBLES = ['broken', 'operator', 'gone', 'failing'] as const
 const STATES = ['visible', 'delayed', 'inFlight', 'dead'] as const
 
-/** What the service measures, each instance for itself; the sizes of topics are the same on all. */
+/** The metrics of an instance; the sizes of topics are the same on all instances. */
 export class Metrics {
   readonly registry = new Registry()
   readonly requests = new Histogram({
     name: 'redelayed_http_request_duration_seconds',
-    help: 'Time until a request was answered; waits of receives count.',
+    help: 'Time until a request was answered, with the waits of receives.',
     labelNames: ['method', 'route', 'status'] as const,
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
     registers: [this.registry],
   })
   readonly pushed = new Counter({
     name: 'redelayed_messages_pushed_total',
-    help: 'Messages of pushes by what became of them; refused: they were not accepted.',
+    help: 'Pushed messages by outcome; refused: not accepted.',
     labelNames: ['outcome'] as const,
     registers: [this.registry],
   })
   readonly received = new Counter({
     name: 'redelayed_messages_received_total',
-    help: 'Messages that receives answered.',
+    help: 'Messages returned by receives.',
     registers: [this.registry],
   })
   readonly givenBack = new Counter({
     name: 'redelayed_messages_given_back_total',
-    help: 'Messages whose client hung up before it had them.',
+    help: 'Messages given back because their client hung up before it got them.',
     registers: [this.registry],
   })
   readonly lateness = new Histogram({
     name: 'redelayed_receive_lateness_seconds',
-    help: 'From the due time of the most overdue message of a receive until it was handed out; grows with a backlog.',
+    help: 'Time from the due time of the most overdue message of a receive until it was handed out; grows with a backlog.',
     buckets: LATENESS_SECONDS,
     registers: [this.registry],
   })
@@ -47,20 +49,25 @@ export class Metrics {
   })
   readonly webhooks = new Counter({
     name: 'redelayed_webhooks_total',
-    help: 'Webhooks that were sent, by what became of them and by the class of the answer.',
+    help: 'Sent webhooks by outcome and by the class of the answer.',
     labelNames: ['outcome', 'status'] as const,
     registers: [this.registry],
   })
   readonly webhookSeconds = new Histogram({
     name: 'redelayed_webhook_duration_seconds',
-    help: 'From the request until the answer of the endpoint.',
+    help: 'Time from the request until the answer of the endpoint.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
     registers: [this.registry],
   })
   readonly webhookLateness = new Histogram({
     name: 'redelayed_webhook_lateness_seconds',
-    help: 'From the due time of a message until an instance took it for its endpoint; grows with a backlog.',
+    help: 'Time from the due time of a message until an instance took it for its endpoint; grows with a backlog.',
     buckets: LATENESS_SECONDS,
+    registers: [this.registry],
+  })
+  readonly refusedConnections = new Counter({
+    name: 'redelayed_connections_refused_total',
+    help: 'Connections beyond --max-connections.',
     registers: [this.registry],
   })
   readonly waiting = new Gauge({
@@ -73,7 +80,7 @@ export class Metrics {
     help: 'Clients of /v1/events.',
     registers: [this.registry],
   })
-  /** Of all requests under way. */
+  /** The bytes of the bodies of all requests under way. */
   bodyBytes: () => number = () => 0
   readonly #bodies: Gauge = new Gauge({
     name: 'redelayed_request_body_bytes',
@@ -83,48 +90,66 @@ export class Metrics {
       this.#bodies.set(this.bodyBytes())
     },
   })
-  /** Of all requests under way. */
+  /** The bytes of the large answers under way. */
   answerBytes: () => number = () => 0
   readonly #answers: Gauge = new Gauge({
     name: 'redelayed_answer_bytes',
-    help: 'Bytes of the large answers that are made or sent.',
+    help: 'Bytes of the large answers under construction or sent.',
     registers: [this.registry],
     collect: () => {
       this.#answers.set(this.answerBytes())
     },
   })
+  /** The states of the endpoints. */
+  health: () => Promise<Pick<Health, 'endpoints' | 'wellEndpoints'>> = async () => ({
+    endpoints: [],
+    wellEndpoints: null,
+  })
+  readonly #endpoints: Gauge<'state'> = new Gauge({
+    name: 'redelayed_endpoints',
+    help: 'Endpoints by state; broken: their breaker is open, or one webhook tries again; operator, gone and failing: why they are disabled.',
+    labelNames: ['state'] as const,
+    registers: [this.registry],
+    collect: async () => {
+      const { endpoints, wellEndpoints } = await this.health()
+      this.#endpoints.reset()
+      if (wellEndpoints === null) return
+      this.#endpoints.set({ state: 'well' }, wellEndpoints)
+      for (const state of TROUBLES) this.#endpoints.set({ state }, endpoints.filter(({ is }) => is === state).length)
+    },
+  })
   readonly #sizes = new Gauge({
     name: 'redelayed_topic_messages',
-    help: `Messages of each topic by state, of ${MOST_TOPICS} topics at most.`,
+    help: `Messages of each topic by state, for at most ${MOST_TOPICS} topics.`,
     labelNames: ['topic', 'state'] as const,
     registers: [this.registry],
   })
   readonly #oldest = new Gauge({
     name: 'redelayed_topic_oldest_visible_seconds',
-    help: 'For how long the first visible message of each topic has been waiting.',
+    help: 'How long the first visible message of each topic has been waiting.',
     labelNames: ['topic'] as const,
     registers: [this.registry],
   })
 
   readonly #lag = new Gauge({
     name: 'redelayed_journal_lag_changes',
-    help: 'Changes of the messages of each topic that SQL does not have yet, of the same topics.',
+    help: 'Changes of each topic that SQL does not have yet, for the same topics.',
     labelNames: ['topic'] as const,
     registers: [this.registry],
   })
   readonly #journal = new Gauge({
     name: 'redelayed_journal_up',
-    help: '1 when the database of the journal answers; 0 when it does not, or there is no journal.',
+    help: '1 if the database of the journal answers; 0 if it does not, or there is no journal.',
     registers: [this.registry],
   })
   readonly #tooLarge = new Counter({
     name: 'redelayed_journal_too_large_total',
-    help: 'Messages and new payloads in Redis that are larger than SQL takes.',
+    help: 'Messages and new payloads in Redis that are too large for SQL.',
     registers: [this.registry],
   })
   readonly #leftOut = new Counter({
     name: 'redelayed_journal_left_out_total',
-    help: 'About how many messages of queues that began anew were not read, as there were too many: SQL may not have them.',
+    help: 'About how many messages of queues that began anew were too many to read: SQL may lack them.',
     registers: [this.registry],
   })
 

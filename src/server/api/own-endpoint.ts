@@ -4,8 +4,8 @@ import type { ApiKey } from './api-keys.js'
 import { BadRequest } from './problem.js'
 
 /**
- * What is wrong with the endpoints that messages name for themselves, by id. Endpoints belong to all topics: whoever gives one to a message has a webhook
- * signed with its secret.
+ * The problems of the endpoints that messages name for themselves, by endpoint id. Endpoints belong to all topics: a key that gives one to a message gets
+ * a webhook signed with its secret.
  *
  * @throws BadRequest the key is not for all topics
  */
@@ -20,7 +20,7 @@ export async function wrongEndpoints(
     throw new BadRequest('forbidden', 'only a key for all topics may give a message an endpoint of its own')
   const wrong = new Map<string, TopicError>()
   const look = async (id: string): Promise<void> => {
-    await endpoints.get(id).catch((thrown: unknown) => {
+    await endpoints.assertThere(id).catch((thrown: unknown) => {
       if (!(thrown instanceof TopicError)) throw thrown
       wrong.set(id, thrown)
     })
@@ -31,7 +31,7 @@ export async function wrongEndpoints(
 
 const NONE: ReadonlyMap<string, TopicError> = new Map()
 
-/** @throws TopicError there is no endpoint of this id @throws BadRequest */
+/** @throws TopicError no endpoint has this id @throws BadRequest */
 export async function assertEndpoint(
   endpoints: Endpoints,
   key: ApiKey,

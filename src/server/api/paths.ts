@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-/** The methods of each path, for the answer to another one. */
+/** The methods of each path, for the answer to a request with another method. */
 export class Paths {
   readonly #methods = new Map<string, { readonly form: RegExp; readonly methods: Set<string> }>()
 
@@ -18,7 +18,7 @@ export class Paths {
     })
   }
 
-  /** Of a path with its query; none where nothing is. */
+  /** The methods of a URL's path; empty if no route has the path. */
   methodsOf(url: string): string[] {
     const [path = ''] = url.split('?', 1)
     const found = [...this.#methods.values()].filter(({ form }) => form.test(path))

@@ -17,9 +17,9 @@ import { JournalError } from '../errors.js'
 import { TopicError, type TopicErrorCode } from '../topics/errors.js'
 import { redisFailureOf } from './redis-failure.js'
 
-/** What can be wrong with a request: a status and a title each. The codes stay. */
+/** The problems of requests: a status and a title for each code. The codes never change. */
 export const PROBLEMS = {
-  'invalid-request': [400, 'The request is not what the operation takes'],
+  'invalid-request': [400, 'The request is not valid for the operation'],
   'malformed-json': [400, 'The body is not JSON'],
   'invalid-utf8': [400, 'The body is not UTF-8'],
   'json-too-deep': [400, 'The body nests too deep'],
@@ -28,7 +28,7 @@ export const PROBLEMS = {
   'repeated-key': [400, 'The body has a key twice'],
   'unsafe-number': [400, 'The body has a number that would not arrive as it was sent'],
   'invalid-topic': [400, 'Not a name that a topic can have'],
-  'invalid-message': [400, 'The message is not what a topic takes'],
+  'invalid-message': [400, 'The message is not valid'],
   'invalid-lease': [400, 'Not a lease'],
   'invalid-cursor': [400, 'Not a cursor of this listing'],
   unauthorized: [401, 'The key is missing or unknown'],
@@ -39,39 +39,40 @@ export const PROBLEMS = {
   'message-not-found': [404, 'There is no such message'],
   'restore-not-found': [404, 'There is no such restore'],
   'endpoint-not-found': [404, 'There is no such endpoint'],
-  'method-not-allowed': [405, 'The path has no such method'],
+  'method-not-allowed': [405, 'The path does not allow this method'],
   'request-timeout': [408, 'The request took too long to arrive'],
   'topic-not-empty': [409, 'The topic has messages'],
-  'topic-shards': [409, 'The number of shards stays'],
+  'topic-shards': [409, 'The number of shards cannot be changed'],
   'topic-paused': [409, 'The topic is paused'],
-  'topic-busy': [409, 'Others make and delete the topic'],
+  'topic-busy': [409, 'The topic is busy'],
   'message-in-flight': [409, 'A consumer has the message'],
-  'message-has-bytes': [409, 'The message has bytes, and no JSON'],
-  'endpoint-in-use': [409, 'Topics have the endpoint'],
+  'message-has-bytes': [409, 'The message has bytes and not JSON'],
+  'endpoint-in-use': [409, 'Topics use the endpoint'],
   'no-endpoint': [409, 'The topic has no endpoint'],
   'no-journal': [409, 'The service has no journal'],
   'no-events': [409, 'The topic keeps no events'],
-  'not-with-journal': [409, 'Not where the service has a journal'],
+  'not-with-journal': [409, 'Not possible with a journal'],
   'message-too-large': [413, 'The message is too large'],
   'body-too-large': [413, 'The body is too large'],
-  'unsupported-media-type': [415, 'The body is of a type that the operation does not take'],
-  'expectation-failed': [417, 'The request expects what the service does not do'],
-  'idempotency-mismatch': [422, 'The idempotency key came with another message'],
+  'unsupported-media-type': [415, 'The operation does not take bodies of this type'],
+  'expectation-failed': [417, 'The service does not support this expectation'],
+  'idempotency-mismatch': [422, 'The idempotency key was used with another message'],
   'rate-limited': [429, 'Too many requests of this key'],
-  'topic-full': [429, 'The topic holds as many messages as it may'],
-  'too-many-keys': [429, 'There are as many idempotency keys as there may be'],
-  'too-many-restores': [429, 'There are as many restores as an instance runs at once'],
-  'too-many-topics': [429, 'There are as many topics as there may be'],
-  'too-many-endpoints': [429, 'There are as many endpoints as there may be'],
-  'too-many-streams': [429, 'There are as many event streams as there may be'],
+  'topic-full': [429, 'The topic is full'],
+  'too-many-keys': [429, 'The service has too many idempotency keys'],
+  'too-many-restores': [429, 'The instance runs too many restores'],
+  'too-many-topics': [429, 'The service has too many topics'],
+  'too-many-endpoints': [429, 'The service has too many endpoints'],
+  'too-many-streams': [429, 'The service has too many event streams'],
   'headers-too-large': [431, 'The headers are too large'],
   'internal-error': [500, 'The service failed'],
   'redis-unavailable': [503, 'Redis does not answer'],
   'redis-refused': [503, 'Redis refused the command'],
   'journal-unavailable': [503, 'The journal does not answer'],
   'push-in-progress': [503, 'The same push is under way'],
-  'too-many-bodies': [503, 'The bodies of all requests together have as many bytes as they may'],
-  'too-many-answers': [503, 'The answers under way together have as many bytes as they may'],
+  'too-many-connections': [503, 'The service has too many connections'],
+  'too-many-bodies': [503, 'The bodies of all requests together are too large'],
+  'too-many-answers': [503, 'The answers under way together are too large'],
   'ids-unavailable': [503, 'The service can draw no id'],
   'changes-behind': [503, 'Too many changes wait to be read'],
   'shutting-down': [503, 'The service is stopping'],
@@ -86,13 +87,13 @@ export interface Problem {
   readonly status: number
   readonly code: ProblemCode
   readonly detail?: string
-  /** Of the request; the log has it too. */
+  /** The id of the request; the log has it too. */
   readonly requestId?: string
-  /** Parts of the request that are wrong. */
+  /** The invalid parts of the request. */
   readonly errors?: { readonly path: string; readonly message: string }[]
 }
 
-/** What a handler throws for an answer that is a problem. */
+/** Thrown by a handler to answer with a problem. */
 export class BadRequest extends Error {
   readonly code: ProblemCode
   readonly errors: Problem['errors']
@@ -134,7 +135,7 @@ const OF_TOPICS: Record<TopicErrorCode, ProblemCode> = {
   ERR_NOT_WITH_JOURNAL: 'not-with-journal',
 }
 
-/** What Fastify itself refuses. */
+/** The problems of Fastify's own errors. */
 const OF_FASTIFY: Readonly<Record<string, ProblemCode>> = {
   FST_ERR_VALIDATION: 'invalid-request',
   FST_ERR_BAD_URL: 'invalid-request',
@@ -152,9 +153,9 @@ interface FastifyFailure {
   readonly validationContext?: string
 }
 
-const UNKNOWN = 'it is not known whether it was done; the same request again is safe with an id or an Idempotency-Key'
+const UNKNOWN = 'the outcome is unknown; repeating the request is safe with an id or an Idempotency-Key'
 
-/** The problem that an error is. What a client may not know, such as addresses, is not in it. */
+/** The problem for an error. It leaves out what a client must not know, such as addresses. */
 export function problemOf(thrown: unknown): Problem {
   if (thrown instanceof BadRequest)
     return problem(thrown.code, thrown.message, thrown.errors && { errors: thrown.errors })
@@ -164,13 +165,13 @@ export function problemOf(thrown: unknown): Problem {
     if (thrown.code === 'ERR_JOURNAL_IN_PROGRESS')
       return problem(
         'push-in-progress',
-        'another request has brought the message; the same request again says what became of it',
+        'another request with this id or Idempotency-Key is under way; repeat the request to learn the outcome',
       )
     return problem(
       'journal-unavailable',
       thrown.outcome === 'not-applied'
         ? 'nothing was accepted; try again later'
-        : 'it is not known whether it was accepted; the same request again is safe with an id or an Idempotency-Key',
+        : 'it may or may not have been accepted; repeating the request is safe with an id or an Idempotency-Key',
     )
   }
   if (thrown instanceof RedelayedError) return ofLibrary(thrown)
@@ -203,21 +204,21 @@ function ofLibrary(error: RedelayedError): Problem {
   return problem('internal-error')
 }
 
-/** For commands of a plain client of Redis, whose failures have no codes. */
+/** The problem of a failed command of a plain Redis client, whose errors have no codes. */
 export function redisProblem(thrown: unknown): never {
   const { message } = thrown as Error
   if (/^(NOPERM|READONLY|OOM|WRONGTYPE|MISCONF|NOAUTH)/.test(message))
-    throw new BadRequest('redis-refused', 'the service needs it for this')
+    throw new BadRequest('redis-refused', 'the service needs a command that Redis refused')
   throw new BadRequest('redis-unavailable', 'try again later')
 }
 
-/** For commands of the library that run beside the service. */
+/** The problem of a failed command line tool of the library, which runs beside the service. */
 export function commandProblem(thrown: unknown): never {
   if (!(thrown instanceof CommandFailed)) throw thrown
   throw new BadRequest(thrown.isUsage ? 'invalid-request' : 'redis-unavailable', thrown.message)
 }
 
-/** The message without the name of the queue in front, which the path has. */
+/** The message without the name of the queue at its start, which the path has. */
 function plain({ message, queue }: RedelayedError): string {
   const prefix = queue === undefined ? '' : `queue ${JSON.stringify(queue)}: `
   return message.startsWith(prefix) ? message.slice(prefix.length) : message

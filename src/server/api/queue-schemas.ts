@@ -1,4 +1,4 @@
-// What the routes of a service with --read-only take and answer.
+// The schemas of the routes of a service with --read-only.
 import { Type, type TSchema } from 'typebox'
 import { AgendaOutput } from './schemas.js'
 
@@ -16,7 +16,7 @@ export const QueuesQuery = Type.Object({
 })
 export const QueuesOutput = Type.Object({
   at: Time('When, by the clock of Redis'),
-  total: Type.Integer({ description: 'How many queues there are, whatever is searched' }),
+  total: Type.Integer({ description: 'The number of all queues, whatever the search' }),
   queues: Type.Array(
     Type.Object({
       name: Type.String(),
@@ -40,16 +40,21 @@ export const QueuesOutput = Type.Object({
 
 export const QueueParams = Type.Object({ queue: Type.String({ minLength: 1, maxLength: 1_000 }) })
 export const QueueQuery = Type.Object({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Of each list. Default 20' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, description: 'The most entries of each list. Default 20' }),
+  ),
   codec: Type.Optional(
-    Type.String({ maxLength: 30, description: 'Of the payloads, by its name on the command line. Default msgpack' }),
+    Type.String({
+      maxLength: 30,
+      description: 'The codec of the payloads, by its name on the command line. Default msgpack',
+    }),
   ),
 })
 const Payload = Type.Object(
   {
     text: OrNull(Type.String({ description: 'As JSON, the first 4,096 characters' })),
     isCut: Type.Boolean(),
-    hex: OrNull(Type.String({ description: 'Of what cannot be decoded: the first 256 bytes' })),
+    hex: OrNull(Type.String({ description: 'The first 256 bytes of a payload that cannot be decoded' })),
     size: Count,
     problem: Text,
   },
@@ -59,11 +64,11 @@ const Message = Type.Object({
   id: Text,
   shard: Text,
   state: Type.String({ description: 'visible, delayed, inFlight or dead' }),
-  at: Time('When it is, was, or will be again visible'),
-  ticket: OrNull(Type.String({ description: 'Of a delayed queue: what cancels it' })),
+  at: Time('When it becomes, became, or becomes again visible'),
+  ticket: OrNull(Type.String({ description: 'Cancels the element of a delayed queue' })),
   priority: Count,
   attempts: Count,
-  failure: OrNull(Type.String({ description: 'The last one' })),
+  failure: OrNull(Type.String({ description: 'The last failure' })),
   payload: OrNull(Payload),
 })
 export const QueueOutput = Type.Object({

@@ -1,14 +1,14 @@
-/** So many a second for each key, and as many at once after a pause: a bucket for each that fills by itself. */
+/** Limits the requests of each key to a number per second, and to as many at once after a pause: a token bucket for each key. */
 export class RateLimit {
   readonly #perSecond: number
   readonly #buckets = new Map<string, { tokens: number; at: number }>()
 
-  /** 0: no limit. */
+  /** @param perSecond 0: no limit */
   constructor(perSecond: number) {
     this.#perSecond = perSecond
   }
 
-  /** Seconds until there is room again; 0 when the request may go on. */
+  /** Seconds until the next request is allowed; 0 if this one is. */
   take(key: string, now = performance.now()): number {
     if (this.#perSecond === 0) return 0
     const bucket = this.#buckets.get(key) ?? { tokens: this.#perSecond, at: now }

@@ -8,7 +8,7 @@ type Point = Rate & { readonly at: number }
 const STEP_MS = 10_000
 const STEPS = 90
 
-/** What this instance did each second, between the times at which it was asked. */
+/** The rates of this instance per second, measured between two reads. */
 export class Rates {
   readonly #metrics: Metrics
   #last: Point | undefined

@@ -8,6 +8,7 @@ import type { ApiKeys } from './api-keys.js'
 import { createBaseApp } from './base-app.js'
 import { Waits, type App } from './context.js'
 import { Metrics } from './metrics.js'
+import { descriptionRoutes } from './routes/description.js'
 import { doctorRoute } from './routes/doctor.js'
 import { healthRoutes } from './routes/health.js'
 import { pageRoutes } from './routes/page.js'
@@ -40,6 +41,6 @@ export async function createReadOnlyApp(parts: ReadOnlyParts): Promise<{ app: Fa
     const about = { journal: false, readOnly: true, version }
     if (settings.ui) pageRoutes(routes, { files: parts.page, sessions, keys, rates, about })
   })
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
+  descriptionRoutes(app)
   return { app: app as unknown as FastifyInstance, waits }
 }

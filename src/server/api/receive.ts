@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Received, ReceivedMessage } from '../topics/topic.js'
 import type { Context } from './context.js'
 
-/** An answer takes no more messages when they have so many bytes; 1 MiB, or one message, comes on top. */
+/** An answer takes no further message once they have this many bytes; 1 MiB, or one message, can come on top. */
 const ANSWER_BYTES = 15 * 1_048_576
 
 export interface Wanted {
@@ -12,7 +12,7 @@ export interface Wanted {
   readonly visibilityTimeout?: number | undefined
 }
 
-/** Messages for the client of a request, or none when the wait is over. What a client that has hung up would have got is given back. */
+/** Receives messages for the client of a request, or none when the wait is over. If the client has hung up, they are given back. */
 export async function receive(
   { topics, settings, metrics, waits, answers }: Context,
   request: FastifyRequest,
@@ -37,7 +37,7 @@ export async function receive(
     waiting.abort()
     void giveBack()
   }
-  // By the socket: a pipelined answer has none of its own yet. And the client can have hung up while the topic was opened.
+  // listens on the socket, as a pipelined answer does not have it yet; the client can have hung up while the topic was opened
   socket.once('close', leave)
   reply.raw.once('finish', () => socket.off('close', leave))
   if (socket.destroyed) leave()

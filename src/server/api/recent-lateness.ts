@@ -6,15 +6,15 @@ export interface Quantiles {
   readonly p99: number
 }
 
-/** How many were at most so late, by the bound of each bucket. */
+/** For each bucket its bound and the number of messages up to that lateness. */
 type Buckets = readonly (readonly [bound: number, count: number])[]
 
 const WINDOW_MS = 300_000
 const STEP_MS = 10_000
 
 /**
- * How late this instance handed messages out since the first read of the last five minutes, as exactly as the buckets of its histograms say: what
- * they had counted before can be of any age.
+ * How late this instance handed messages out since the first read of the last five minutes, as exactly as the buckets of its histograms allow. Earlier
+ * counts can have any age.
  */
 export class RecentLateness {
   readonly #histograms: readonly Histogram[]
@@ -26,7 +26,7 @@ export class RecentLateness {
     this.#histograms = histograms
   }
 
-  /** `null`: nothing was handed out, or no read was before. */
+  /** `null`: no message was handed out, or this is the first read. */
   async read(at: number): Promise<Quantiles | null> {
     const now = await this.#counted()
     while ((this.#before[0]?.at ?? Infinity) < at - WINDOW_MS) this.#before.shift()
@@ -50,7 +50,7 @@ export class RecentLateness {
   }
 }
 
-/** Within a bucket they are taken to be spread evenly; above the last bound, to be at it. */
+/** Assumes that values are spread evenly within a bucket, and that those above the last bound are at it. */
 function quantile(buckets: Buckets, rank: number): number {
   const at = buckets.findIndex(([, count]) => count >= rank)
   const [bound, count] = buckets[at] ?? [0, 0]

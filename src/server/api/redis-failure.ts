@@ -1,13 +1,13 @@
-/** What failed where the service asks Redis something without the library: `refused`: Redis said no; `unavailable`: it did not answer. */
+/** The kind of a failed command that the service sent without the library: `refused`: Redis refused it; `unavailable`: Redis did not answer. */
 export type RedisFailure = 'refused' | 'unavailable'
 
 const UNAVAILABLE = new Set(['AbortError', 'InterruptError', 'MaxRetriesPerRequestError', 'ClusterAllFailedError'])
-/** The texts of ioredis for errors without a name of their own, and the codes of Node for connections. */
+/** The messages of ioredis errors without a name of their own, and Node's error codes for connections. */
 const TEXTS =
   /^(Command timed out|Connection is closed|Socket timeout|Failed to refresh slots cache|Cluster isn't ready)/
 const CODES = /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/
 
-/** `undefined` where the error is another one. */
+/** `undefined` for any other error. */
 export function redisFailureOf(thrown: unknown): RedisFailure | undefined {
   if (!(thrown instanceof Error)) return undefined
   if (thrown.name === 'ReplyError')

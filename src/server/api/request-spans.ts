@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Span, Tracing } from '../topics/tracing.js'
 
-/** A span for each request that needs a key; what it pushes goes on with the trace of that span. */
+/** Makes a span for each request that needs a key; its pushes continue the trace of that span. */
 export function spanRequests(app: Pick<FastifyInstance, 'addHook'>, tracing: Tracing): void {
   const spans = new WeakMap<FastifyRequest, Span>()
   app.addHook('onRequest', (request, _, done) => {

@@ -6,17 +6,17 @@ import type { ScriptRunner } from '../run-script.js'
 import type { Topics } from '../topics/topics.js'
 import { BadRequest, problemOf, type Problem } from './problem.js'
 
-/** What is to be put back from the journal. */
+/** A request to put messages back from the journal. */
 export interface RestoreRequest {
   /** The topics, one after the other. */
   readonly names: readonly string[]
-  /** The topic that was named; `null`: all of the key. */
+  /** The named topic; `null`: all topics of the key. */
   readonly topic: string | null
-  /** Only the message of this id; `null`: all. */
+  /** Only the message with this id; `null`: all. */
   readonly messageId: string | null
   /** Also messages that expired. */
   readonly expired: boolean
-  /** Says what would be put back, and changes nothing. */
+  /** Only counts what would be put back. */
   readonly dryRun: boolean
   /** The id of the API key. */
   readonly key: string
@@ -25,39 +25,39 @@ export interface RestoreRequest {
 /** A restore as all instances show it. Times are epoch milliseconds of the clock of Redis. */
 export interface RestoreRecord extends Omit<RestoreRequest, 'names'> {
   readonly id: string
-  /** `interrupted`: its instance ended; the same request again goes on. */
+  /** `interrupted`: its instance ended; repeat the request to continue. */
   readonly state: 'running' | 'done' | 'failed' | 'interrupted'
   readonly startedAt: number
   readonly updatedAt: number
   readonly topics: number
   readonly topicsDone: number
-  /** About so many messages are to be compared with Redis; `null` while SQL has not counted them. */
+  /** About how many messages are to be compared with Redis; `null` until SQL has counted them. */
   readonly total: number | null
   readonly checked: number
   readonly restored: number
   readonly refused: number
   readonly perSecond: number
   readonly msLeft: number | null
-  /** Why it failed. */
+  /** The reason of a failure. */
   readonly problem: Omit<Problem, 'errors'> | null
 }
 
-/** The commands of an ioredis client that are needed. */
+/** The commands of an ioredis client that this class sends. */
 interface HashCommands extends ScriptRunner {
   hset(key: string, field: string, value: string): Promise<unknown>
   hdel(key: string, ...fields: string[]): Promise<unknown>
 }
 
 const KEY = 'redelayed:service:restores'
-/** So many are remembered. */
+/** The most restores that are remembered. */
 const KEPT = 100
-/** So many run at once on one instance. */
+/** The most restores that run at once on one instance. */
 const AT_ONCE = 4
 const NOTE_MS = 1_000
-/** After so long without a note the instance that had it is gone. */
+/** A restore whose instance has not reported for this time counts as interrupted. */
 const SILENT_MS = 30_000
 
-/** Restores by hand. Each runs on the instance that was asked, and all instances show it. */
+/** Restores by hand. Each runs on the instance that got the request, and all instances show it. */
 export class Restores {
   readonly #redis: HashCommands
   readonly #topics: Topics
@@ -71,7 +71,7 @@ export class Restores {
     this.#onError = onError
   }
 
-  /** Begins one, and resolves before it ends. @throws BadRequest there is no journal, or too many run */
+  /** Begins a restore and resolves before it ends. @throws BadRequest there is no journal, or too many restores run */
   async start({ names, ...request }: RestoreRequest): Promise<RestoreRecord> {
     if (!this.#topics.hasJournal) throw new BadRequest('no-journal', 'there is nothing to restore from')
     if (this.#stop.signal.aborted) throw new BadRequest('shutting-down', 'ask another instance')
@@ -82,7 +82,7 @@ export class Restores {
     const running = this.#run(run)
     this.#running.add(running)
     void running.finally(() => this.#running.delete(running))
-    // it has begun: a Redis that does not answer is what the restore itself waits for or fails with
+    // the restore has begun; if Redis does not answer, the restore itself waits or fails
     await this.#note(first)
       .then(() => this.#trim())
       .catch(this.#onError)
@@ -101,7 +101,7 @@ export class Restores {
     return found.map((record) => this.#seen(record)).sort((a, b) => (a.id < b.id ? 1 : -1))
   }
 
-  /** Interrupts what runs here. */
+  /** Interrupts the restores of this instance. */
   async stop(): Promise<void> {
     this.#stop.abort()
     await Promise.all(this.#running)
@@ -148,7 +148,7 @@ const FORM: Form<Omit<RestoreRecord, 'refused'> & { readonly refused: number | u
   problem: (value) => value === null || recordIn(JSON.stringify(value) ?? '', PROBLEM) !== undefined,
 }
 
-/** An instance of an earlier version counted no refused rows. */
+/** Reads a record. An instance of an earlier version did not count refused rows. */
 function restoreIn(text: string): RestoreRecord | undefined {
   const record = recordIn(text, FORM)
   return record && { ...record, refused: record.refused ?? 0 }
@@ -167,9 +167,9 @@ class Run {
   #problem: RestoreRecord['problem'] = null
   #total: number | null = null
   #topicsDone = 0
-  /** Of the topics that are done. */
+  /** The counts of the finished topics. */
   #done = NOTHING_RESTORED
-  /** Of the topic that is not. */
+  /** The counts of the current topic. */
   #now = NOTHING_RESTORED
 
   constructor(id: string, request: Omit<RestoreRequest, 'names'>, names: readonly string[], topics: Topics) {
@@ -204,7 +204,7 @@ class Run {
   }
 
   async play(signal: AbortSignal, onError: (error: unknown) => void): Promise<void> {
-    const counting = this.#count(signal).catch(onError) // it is not needed to go on
+    const counting = this.#count(signal).catch(onError) // the restore works without it
     try {
       for (const name of this.#names) {
         signal.throwIfAborted()

@@ -4,7 +4,7 @@ import { TOPIC_NAME, TOPIC_PATTERN } from '../topics/topic-name.js'
 
 const closed = { additionalProperties: false } as const
 const DAY_MS = 86_400_000
-/** Some 27,000 years; sums of it and a time stay exact. */
+/** Some 27,000 years; adding it to a time stays exact. */
 const MAX_MS = 10_000_000 * DAY_MS
 
 const UUID = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
@@ -16,11 +16,14 @@ export const Flag = Type.Optional(Type.Union([Type.Boolean(), Type.Literal('')])
 const OrNull = <T extends TSchema>(schema: T, more: { description?: string } = {}) =>
   Type.Union([schema, Type.Null()], more)
 
+const Epoch = Type.Optional(Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 }))
+const BizKey = Type.Optional(Type.String({ minLength: 1, maxLength: 512 }))
+
 const Cursor = Type.Optional(
   Type.String({
     maxLength: 1_334,
     pattern: '^[A-Za-z0-9_-]+$', // without a long repetition, which some languages refuse
-    description: 'Of the answer before: goes on behind it',
+    description: 'The cursor of the previous page',
   }),
 )
 
@@ -34,34 +37,34 @@ const settings = {
   shards: Type.Integer({
     minimum: 1,
     maximum: 256,
-    description: 'Over how many queues the messages are spread; it stays',
+    description: 'The number of queues that share the messages; cannot be changed',
   }),
-  visibilityTimeout: Ms('How long a consumer has a message', 1),
+  visibilityTimeout: Ms('How long a consumer keeps a message', 1),
   deliveryLimit: Type.Integer({
     minimum: 1,
     maximum: 1_000_000,
-    description: 'After so many deliveries a message is a dead letter',
+    description: 'The number of deliveries after which a message becomes a dead letter',
   }),
-  timeToLive: OrNull(Ms('Messages that no consumer handled so long after they were due are removed', 1)),
-  delay: Ms('Of messages that say nothing of their own'),
+  timeToLive: OrNull(Ms('How long after its due time an unhandled message is removed', 1)),
+  delay: Ms('The delay of messages that have none of their own'),
   maxSize: OrNull(
     Type.Integer({
       minimum: 1,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: 'How many messages there can be, of each shard',
+      description: 'The most messages of each shard',
     }),
   ),
   deadLetters: Type.Boolean({ description: 'Whether messages that fail too often are kept' }),
-  retryDelays: Type.Array(Ms('Before the next delivery'), {
+  retryDelays: Type.Array(Ms('The wait before the next delivery'), {
     minItems: 1,
     maxItems: 100,
     description:
-      'How long a message waits that was given back without a delay, after its first, second … delivery; the last one repeats',
+      'How long a message waits after a negative acknowledgement without a delay, after its first, second … delivery; the last one repeats',
   }),
   endpoint: OrNull(
     Type.String({ pattern: ENDPOINT_ID, description: 'The endpoint that gets the messages as webhooks' }),
   ),
-  events: Type.Boolean({ description: 'Whether what happens is kept for /v1/events' }),
+  events: Type.Boolean({ description: 'Whether changes of messages are kept for /v1/events' }),
 }
 
 export const TopicInput = Type.Partial(Type.Object(settings, closed))
@@ -72,26 +75,28 @@ export const Counts = Type.Object({
   delayed: Type.Integer(),
   inFlight: Type.Integer(),
   dead: Type.Integer(),
-  oldestMs: Type.Number({ description: 'For how long the first visible message has been waiting' }),
+  oldestMs: Type.Number({ description: 'How long the first visible message has been waiting, in milliseconds' }),
 })
 
 const Side = Type.Enum(['receive', 'push'])
 export const TopicOutput = Type.Object({
   name: Type.String(),
-  createdAt: Time('When it was made'),
+  createdAt: Time('When it was created'),
   settings: Type.Object(settings),
   counts: Type.Optional(Counts),
-  paused: Type.Optional(Type.Array(Side, { description: 'What is paused; where counts are asked for' })),
+  paused: Type.Optional(Type.Array(Side, { description: 'What is paused; only with counts' })),
 })
 
 export const TopicsQuery = Type.Object({
   cursor: Cursor,
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Default 100' })),
-  search: Type.Optional(Type.String({ maxLength: 128, description: 'A part of the name, in upper or lower case' })),
-  counts: Type.Optional(Type.Literal('1', { description: 'With the counts of each; at most 200 topics' })),
+  search: Type.Optional(
+    Type.String({ maxLength: 128, description: 'A part of the name; upper and lower case are equal' }),
+  ),
+  counts: Type.Optional(Type.Literal('1', { description: 'Include the counts of each topic; at most 200 topics' })),
   sort: Type.Optional(
     Type.Enum(['name', 'total', 'visible', 'delayed', 'dead', 'oldest'], {
-      description: 'Default name; by others the most come first, as the last round over all topics has counted',
+      description: 'Default: name. All others sort descending, by the counts of the last background scan',
     }),
   ),
 })
@@ -99,7 +104,7 @@ export const TopicPage = Type.Object({
   topics: Type.Array(TopicOutput),
   cursor: Type.Optional(Type.String()),
   complete: Type.Optional(
-    Type.Boolean({ description: 'Of a sort by counts; false: the first round over all topics has not ended' }),
+    Type.Boolean({ description: 'With a sort by counts; false: the first background scan has not finished' }),
   ),
 })
 
@@ -109,30 +114,30 @@ const Headers = Type.Record(Type.String({ minLength: 1, maxLength: 256 }), Type.
 
 const content = {
   body: Type.Optional(Type.Unknown({ description: 'Any JSON value' })),
-  bodyBase64: Type.Optional(Type.String({ description: 'Bytes, in the place of a JSON value' })),
+  bodyBase64: Type.Optional(Type.String({ description: 'Bytes as base64, instead of a JSON body' })),
 }
 
 export const DueAt = Type.Union(
   [Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 }), Type.String({ format: 'date-time', maxLength: 40 })],
-  { description: 'In the place of a delay: epoch milliseconds, or a time of ISO 8601' },
+  { description: 'Instead of a delay: epoch milliseconds, or an ISO 8601 time' },
 )
 
 const when = {
-  delay: Type.Optional(Ms('It is due so long after it was accepted')),
+  delay: Type.Optional(Ms('How long after its acceptance the message is due')),
   dueAt: Type.Optional(DueAt),
   priority: Type.Optional(Type.Integer({ minimum: 0, maximum: 9, description: '9 is the highest' })),
 }
 
-/** In the place of what the topic says. */
+/** Settings of one message, instead of those of its topic. */
 const own = {
-  retryDelays: Type.Array(Ms('Before the next delivery'), {
-    // generated clients send an empty list for what was not set
+  retryDelays: Type.Array(Ms('The wait before the next delivery'), {
+    // generated clients send an empty list for an unset one
     maxItems: 100,
-    description: 'As of a topic, for this message; empty: those of its topic',
+    description: 'The retry delays of this message; empty: those of its topic',
   }),
   endpoint: Type.String({
     pattern: ENDPOINT_ID,
-    description: 'Where its webhook goes, in the place of the endpoint of its topic, which has to have one',
+    description: 'The endpoint of its webhook, instead of that of its topic, which must have one',
   }),
 }
 
@@ -141,14 +146,16 @@ export const MessageInput = Type.Object(
     id: Type.Optional(Type.String({ minLength: 1, maxLength: 512, description: 'Default: a UUID of version 7' })),
     bizKey: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
     ...when,
-    timeToLive: Type.Optional(Ms('It is removed when no consumer handled it so long after it was due', 1)),
+    timeToLive: Type.Optional(Ms('How long after its due time the unhandled message is removed', 1)),
     deliveryLimit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
     retryDelays: Type.Optional(own.retryDelays),
     endpoint: Type.Optional(own.endpoint),
     ...content,
     headers: Type.Optional(Headers),
     existing: Type.Optional(
-      Type.Enum(['keep', 'replace', 'postpone'], { description: 'What happens when the id is there' }),
+      Type.Enum(['keep', 'replace', 'postpone'], {
+        description: 'What happens when the topic has a message with this id',
+      }),
     ),
   },
   closed,
@@ -161,7 +168,7 @@ export const Outcome = Type.Enum(['added', 'replaced', 'postponed', 'kept', 'jou
 export const PushedOutput = Type.Object({
   id: Type.String(),
   outcome: Outcome,
-  dueAt: Type.Optional(Time('When it is due; not of a message that was kept')),
+  dueAt: Type.Optional(Time('When it is due; absent with the outcome kept')),
 })
 
 export const PushHeaders = Type.Object({
@@ -174,18 +181,18 @@ export const FanOutInput = Type.Object(
       Type.Array(Type.String({ pattern: TOPIC_NAME }), {
         minItems: 1,
         maxItems: 1_000,
-        description: 'The topics, which are made like those of a single push',
+        description: 'The topics, which are created like that of a single push',
       }),
     ),
     pattern: Type.Optional(
       Type.String({
         pattern: TOPIC_PATTERN,
-        description: 'In the place of topics: all topics of the key whose names fit; * stands for any characters',
+        description: 'Instead of topics: all topics of the key whose names match; * stands for any characters',
       }),
     ),
     ...MessageInput.properties,
   },
-  // one of the two, said by what it is not: generators of clients take a oneOf or anyOf for types of their own
+  // exactly one of the two, written as negations: client generators turn a oneOf or anyOf into separate types
   {
     ...closed,
     allOf: [
@@ -200,7 +207,7 @@ export const ProblemOutput = Type.Object(
     type: Type.String(),
     title: Type.String(),
     status: Type.Integer(),
-    code: Type.String({ description: 'Stays the same; for programs' }),
+    code: Type.String({ description: 'For programs; never changes' }),
     detail: Type.Optional(Type.String()),
     requestId: Type.Optional(Type.String()),
     errors: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
@@ -217,25 +224,25 @@ export const FanOutResult = Type.Object({
 
 export const FanOutOutput = Type.Object({
   id: Type.String(),
-  results: Type.Array(FanOutResult, { description: 'Of each topic: outcome, or problem' }),
-  failed: Type.Integer({ description: 'How many topics have refused it' }),
+  results: Type.Array(FanOutResult, { description: 'For each topic its outcome or problem' }),
+  failed: Type.Integer({ description: 'The number of topics that refused it' }),
 })
 
-/** For the description only: each message is checked by itself. The array alone is taken too; no generator of clients makes a type of both. */
+/** For the OpenAPI document only: each message is checked by itself. A bare array is taken too, but client generators make no type of both. */
 export const BatchInput = Type.Object({ messages: Type.Array(MessageInput, { minItems: 1 }) }, closed)
 
 export const BatchResult = Type.Object({
   id: Type.Optional(Type.String()),
   outcome: Type.Optional(Outcome),
-  dueAt: Type.Optional(Time('When it is due; not of a message that was kept')),
+  dueAt: Type.Optional(Time('When it is due; absent with the outcome kept')),
   problem: Type.Optional(ProblemOutput),
 })
 
 export const BatchOutput = Type.Object({
   results: Type.Array(BatchResult, {
-    description: 'Of each message in order: as for a single push, or { problem }',
+    description: 'For each message in order: as for a single push, or { problem }',
   }),
-  failed: Type.Integer({ description: 'How many were not accepted' }),
+  failed: Type.Integer({ description: 'The number of messages that were not accepted' }),
 })
 
 const shown = {
@@ -252,11 +259,11 @@ export const MessageOutput = Type.Object({
   id: Type.String(),
   state: Type.String({
     description:
-      'visible, delayed, inFlight or dead; of the journal also accepted, handled, removed, expired, moved, refused',
+      'visible, delayed, inFlight or dead; from the journal also accepted, handled, removed, expired, moved, refused',
   }),
-  dueAt: Time('When it is, was, or will be again visible'),
+  dueAt: Time('When it becomes, became, or becomes again visible'),
   priority: Type.Integer(),
-  attempts: Type.Integer({ description: 'How often it was delivered' }),
+  attempts: Type.Integer({ description: 'The number of deliveries so far' }),
   expiresAt: OrNull(Type.Number()),
   failures: Type.Array(Failure),
   ...shown,
@@ -264,7 +271,10 @@ export const MessageOutput = Type.Object({
   bodyCut: Type.Optional(
     Type.Object(
       { bytes: Type.Integer() },
-      { description: 'The body has more bytes than maxBody; bodyBase64 has the first of them, bodyText those of JSON' },
+      {
+        description:
+          'The body has more bytes than maxBody; its beginning is in bodyText if it is JSON, else in bodyBase64',
+      },
     ),
   ),
   bodyText: Type.Optional(Type.String()),
@@ -276,13 +286,13 @@ export const MessageOutput = Type.Object({
         attempt: OrNull(Type.Integer()),
         error: OrNull(Type.String()),
       }),
-      { description: 'What happened to it, where the service has a journal' },
+      { description: 'The changes of the message, if the service has a journal' },
     ),
   ),
 })
 
 export const MessagePage = Type.Object({
-  messages: Type.Array(MessageOutput, { description: 'Fewer than limit where they have more than 8 MiB together' }),
+  messages: Type.Array(MessageOutput, { description: 'Fewer than limit if they have more than 8 MiB together' }),
   cursor: Type.Optional(Type.String({ description: 'There can be more' })),
 })
 
@@ -293,7 +303,7 @@ export const PageQuery = Type.Object({
 
 export const BodyQuery = Type.Object({
   maxBody: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 16_777_216, description: 'At most so many bytes of each body; default all' }),
+    Type.Integer({ minimum: 0, maximum: 16_777_216, description: 'The most bytes of each body; default: all' }),
   ),
 })
 export const DeadLettersQuery = Type.Object({ ...PageQuery.properties, ...BodyQuery.properties })
@@ -303,11 +313,11 @@ export const MessagesQuery = Type.Object({
   ...BodyQuery.properties,
   state: Type.Optional(Type.Enum(['visible', 'delayed', 'inFlight'])),
   bizKey: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 512, description: 'Needs a journal; finds also messages that are over' }),
+    Type.String({ minLength: 1, maxLength: 512, description: 'Needs a journal; finds final messages too' }),
   ),
 })
 
-/** The fields of the other delay service whose words the legacy routes have. */
+/** The legacy routes take the fields of another delay service. */
 export const LegacyPush = Type.Object(
   {
     topic: Type.String({ pattern: TOPIC_NAME }),
@@ -315,7 +325,7 @@ export const LegacyPush = Type.Object(
     bizKey: MessageInput.properties.bizKey,
     delay: when.delay,
     priority: when.priority,
-    ttl: Type.Optional(Ms('It is removed when no consumer handled it so long after it was due', 1)),
+    ttl: Type.Optional(Ms('How long after its due time the unhandled message is removed', 1)),
     body: content.body,
   },
   closed,
@@ -328,8 +338,10 @@ export const LegacyDelete = Type.Object({
 })
 export const LegacyDeleted = Type.Object({
   id: Type.String(),
-  topics: Type.Array(Type.String(), { description: 'Where it was' }),
-  inFlight: Type.Optional(Type.Array(Type.String(), { description: 'Where a consumer has it, so that it stays' })),
+  topics: Type.Array(Type.String(), { description: 'The topics that had it' }),
+  inFlight: Type.Optional(
+    Type.Array(Type.String(), { description: 'The topics where a consumer has it, so that it stays' }),
+  ),
 })
 export const LegacyRestore = Type.Object({
   topic: LegacyTopic,
@@ -337,14 +349,14 @@ export const LegacyRestore = Type.Object({
 })
 export const LegacyRestored = Type.Object({
   checked: Type.Integer({
-    description: 'Messages that the journal knows as open, or expired where these were asked for',
+    description: 'Messages that the journal knows as open, with expire also those that expired',
   }),
-  restored: Type.Integer({ description: 'Of them, those that Redis lacked' }),
-  refused: Type.Integer({ description: 'Of them, those whose rows make no message' }),
+  restored: Type.Integer({ description: 'The checked messages that Redis lacked' }),
+  refused: Type.Integer({ description: 'The checked messages whose rows are invalid' }),
 })
 export const LegacyGet = Type.Object({
   wait: Type.Optional(Ms('How long to wait; default 30,000')),
-  ack: Type.Optional(Type.Enum(['auto'], { description: 'The message is acknowledged before it is answered' })),
+  ack: Type.Optional(Type.Enum(['auto'], { description: 'Acknowledge the message before the answer' })),
 })
 export const LegacyMessage = Type.Object({
   id: Type.String(),
@@ -361,22 +373,22 @@ export const ReceiveInput = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 500,
-        description: 'At most so many, and fewer where they have more than about 16 MiB together; default 1',
+        description: 'The most messages; fewer if they have more than about 16 MiB together; default 1',
       }),
     ),
-    wait: Type.Optional(Ms('How long to wait for the first one; default 0')),
-    visibilityTimeout: Type.Optional(Ms('How long this consumer has them; default: the topic says', 1)),
+    wait: Type.Optional(Ms('How long to wait for the first message; default 0')),
+    visibilityTimeout: Type.Optional(Ms('How long this consumer keeps them; default: that of the topic', 1)),
   },
   closed,
 )
 
 export const ReceivedMessage = Type.Object({
   id: Type.String(),
-  lease: Type.String({ description: 'To acknowledge it with' }),
+  lease: Type.String({ description: 'The text to acknowledge it with' }),
   attempt: Type.Integer({ description: 'The number of this delivery, from 1' }),
   priority: Type.Integer(),
   dueAt: Time('When it was due'),
-  leasedUntil: Time('Until then no other consumer gets it'),
+  leasedUntil: Time('Until this time no other consumer gets it'),
   ...shown,
 })
 export const ReceiveOutput = Type.Object({ messages: Type.Array(ReceivedMessage) })
@@ -388,16 +400,18 @@ export const ExtendInput = Type.Object({ leases: Leases, visibilityTimeout: Type
 export const NegativeInput = Type.Object(
   {
     leases: Leases,
-    delay: Type.Optional(Ms('It is visible again after so long; default: the retryDelays of the topic')),
-    reject: Type.Optional(Type.Boolean({ description: 'It becomes a dead letter at once' })),
-    countAttempt: Type.Optional(Type.Boolean({ description: 'False: this delivery is no attempt' })),
-    error: Type.Optional(Type.String({ maxLength: 2_000, description: 'Why; kept with the message' })),
+    delay: Type.Optional(
+      Ms('How long until it is visible again; default: from the retryDelays of the message or topic'),
+    ),
+    reject: Type.Optional(Type.Boolean({ description: 'Make it a dead letter at once' })),
+    countAttempt: Type.Optional(Type.Boolean({ description: 'False: this delivery does not count as an attempt' })),
+    error: Type.Optional(Type.String({ maxLength: 2_000, description: 'The reason, which is kept with the message' })),
   },
   closed,
 )
 export const LeaseOutput = Type.Object({
   results: Type.Array(Type.Enum(['ok', 'lost']), {
-    description: 'Of each lease in order; lost: it was not yours any more, and nothing was changed',
+    description: 'For each lease in order; lost: it was no longer yours, and nothing was changed',
   }),
 })
 
@@ -412,23 +426,91 @@ export const PurgeInput = Type.Object(
       Type.Array(Type.String({ minLength: 1, maxLength: 576 }), {
         minItems: 1,
         maxItems: 500,
-        description: 'Only these; default all',
+        description: 'Only these; not with a filter',
       }),
     ),
+    state: Type.Optional(
+      Type.Enum(['visible', 'delayed', 'inFlight'], {
+        description:
+          'Filter: only messages in this state; default: all that no consumer has. It matches no dead letters',
+      }),
+    ),
+    bizKey: BizKey,
+    dueFrom: Epoch,
+    dueTo: Epoch,
+    cursor: Cursor,
   },
   closed,
 )
 export const PurgeOutput = Type.Object({
-  purged: Type.Integer({ description: 'About how many there were; of some ids how many are gone' }),
+  purged: Type.Integer({ description: 'The number of removed messages; about, if all were removed' }),
+  cursor: Type.Optional(Type.String({ description: 'With a filter: there can be more; repeat the request with it' })),
 })
+const matching = {
+  endpoint: Type.Optional(
+    Type.String({
+      pattern: ENDPOINT_ID,
+      description: 'Only those whose webhooks go to this endpoint: their own, or that of their topic',
+    }),
+  ),
+  since: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_MS,
+      description: 'Only those that died at this time or later, epoch milliseconds',
+    }),
+  ),
+  until: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: MAX_MS,
+      description: 'Only those that died at this time or before, epoch milliseconds',
+    }),
+  ),
+  reason: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 1_000,
+      description: 'A part of the last reason; upper and lower case are equal',
+    }),
+  ),
+  bizKey: BizKey,
+}
+const deadLetterFilter = {
+  topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
+  ...matching,
+}
+const bulk = {
+  dryRun: Type.Optional(Type.Boolean({ description: 'Only count those that match. Default false' })),
+  cursor: Cursor,
+}
+const Further = Type.Optional(Type.String({ description: 'There can be more: repeat the request with it' }))
 export const RedriveInput = Type.Object(
   {
-    count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'The oldest so many; default 100' })),
-    ids: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 576 }), { minItems: 1, maxItems: 500 })),
+    count: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000,
+        description: 'The most dead letters to move: the oldest, default 100; with a filter, default 1,000',
+      }),
+    ),
+    ids: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 576 }), {
+        minItems: 1,
+        maxItems: 500,
+        description: 'Only these; not with a filter',
+      }),
+    ),
+    ...matching,
+    ...bulk,
   },
   closed,
 )
-export const RedriveOutput = Type.Object({ redriven: Type.Integer() })
+export const RedriveOutput = Type.Object({
+  redriven: Type.Integer(),
+  matched: Type.Optional(Type.Integer({ description: 'With a filter: the number of matches in this part' })),
+  cursor: Further,
+})
 
 export const EndpointParams = Type.Object({ endpoint: Type.String({ pattern: ENDPOINT_ID }) })
 
@@ -437,19 +519,23 @@ const endpoint = {
     minLength: 1,
     maxLength: 2_048,
     pattern: "^https?://[A-Za-z0-9._~:/?#[\\]@!$&'()*+,;=%-]+$",
-    description: 'http or https, to a host of the internet; other characters than those of RFC 3986 are encoded',
+    description: 'http or https, to a public host; characters outside RFC 3986 must be encoded',
   }),
   description: Type.String({ maxLength: 500 }),
   perSecond: Type.Number({
     minimum: 0,
     maximum: 100_000,
-    description: 'The most webhooks a second, of all instances together; 0: no limit',
+    description: 'The most webhooks a second of all instances together; 0: no limit',
   }),
-  concurrency: Type.Integer({ minimum: 1, maximum: 1_000, description: 'The most webhooks at once, of each instance' }),
+  concurrency: Type.Integer({
+    minimum: 1,
+    maximum: 1_000,
+    description: 'The most webhooks of each instance at the same time',
+  }),
   timeout: Type.Integer({
     minimum: 100,
     maximum: 120_000,
-    description: 'How long an answer may take, in milliseconds',
+    description: 'The longest that an answer may take, in milliseconds',
   }),
 }
 const Secret = Type.String({ minLength: 1, maxLength: 200, description: 'whsec_… or whsk_…; default: a new one' })
@@ -463,12 +549,12 @@ export const EndpointInput = Type.Object(
     timeout: Type.Optional(endpoint.timeout),
     secret: Type.Optional(Secret),
     scheme: Type.Optional(
-      Type.Enum(['v1', 'v1a'], { description: 'Of a new secret: HMAC-SHA256 (default) or Ed25519' }),
+      Type.Enum(['v1', 'v1a'], { description: 'The scheme of a new secret: HMAC-SHA256 (default) or Ed25519' }),
     ),
     topics: Type.Optional(
       Type.Array(Type.String({ pattern: TOPIC_NAME }), {
         maxItems: 100,
-        description: 'Topics that get it, in the place of the endpoint that they have; they have to be there',
+        description: 'Existing topics that get this endpoint instead of their own',
       }),
     ),
   },
@@ -492,25 +578,25 @@ export const EndpointOutput = Type.Object({
   disabled: OrNull(
     Type.Object({
       reason: Type.Enum(['operator', 'gone', 'failing'], {
-        description: 'gone: it answered 410; failing: nothing was delivered for five days',
+        description: 'gone: it answered 410; failing: it took no webhook for five days',
       }),
       at: Time('When'),
     }),
   ),
-  createdAt: Time('When it was made'),
-  topics: Type.Optional(Type.Array(Type.String(), { description: 'The topics that have it' })),
+  createdAt: Time('When it was created'),
+  topics: Type.Optional(Type.Array(Type.String(), { description: 'The topics that use it' })),
   gate: Type.Optional(
     Type.Object(
       {
         state: Type.Enum(['closed', 'open', 'half-open'], {
-          description: 'Of its breaker; closed: webhooks flow; half-open: one tries again',
+          description: 'The state of its breaker; closed: webhooks flow; half-open: one webhook tries again',
         }),
-        until: Type.Optional(Time('Until when it is open')),
-        pausedUntil: Type.Optional(Time('Until when the endpoint asked for a pause')),
-        tried: Type.Integer({ description: 'Of the last minute' }),
+        until: Type.Optional(Time('The end of the open state')),
+        pausedUntil: Type.Optional(Time('The end of the pause that the endpoint asked for')),
+        tried: Type.Integer({ description: 'The webhooks of the last minute' }),
         failed: Type.Integer(),
       },
-      { description: 'Where endpoints are shown' },
+      { description: 'Only when endpoints are shown' },
     ),
   ),
   last: Type.Optional(
@@ -521,14 +607,14 @@ export const EndpointOutput = Type.Object({
         status: OrNull(Type.Integer()),
         error: OrNull(Type.String()),
       }),
-      { description: 'The last webhook, where endpoints are shown' },
+      { description: 'The last webhook; only when endpoints are shown' },
     ),
   ),
 })
 export const SecretOutput = Type.Object({
-  secret: Type.String({ description: 'To sign with; of v1a the receiver gets publicKey instead' }),
+  secret: Type.String({ description: 'Signs webhooks; with v1a the receiver gets publicKey instead' }),
   publicKey: Type.Optional(Type.String()),
-  previousUntil: Type.Optional(Time('Until then the secret of before signs too')),
+  previousUntil: Type.Optional(Time('Until this time the previous secret signs too')),
 })
 export const EndpointMade = Type.Object({ ...EndpointOutput.properties, ...SecretOutput.properties })
 export const EndpointPage = Type.Object({ endpoints: Type.Array(EndpointOutput), cursor: Type.Optional(Type.String()) })
@@ -536,22 +622,22 @@ export const RotateInput = Type.Object(
   {
     secret: Type.Optional(Secret),
     scheme: Type.Optional(Type.Enum(['v1', 'v1a'])),
-    keepPrevious: Type.Optional(Ms('For how long the secret of before signs too; default a day')),
+    keepPrevious: Type.Optional(Ms('How long the previous secret signs too; default a day')),
   },
   closed,
 )
 const sent = {
-  status: OrNull(Type.Integer({ description: 'Of the answer; null: there was none' })),
-  error: OrNull(Type.String({ description: 'Why there was no answer' })),
+  status: OrNull(Type.Integer({ description: 'The status of the answer; null: there was none' })),
+  error: OrNull(Type.String({ description: 'The reason why there was no answer' })),
   tookMs: Type.Number(),
-  answer: Type.String({ description: 'The first 4 KiB' }),
+  answer: Type.String({ description: 'The first 4 KiB of the answer' }),
 }
 export const TestOutput = Type.Object(sent)
 export const RecoverOutput = Type.Object({
   redriven: Type.Integer({ description: 'Dead letters that were moved back' }),
 })
 export const Delivery = Type.Object({
-  id: Type.String({ description: 'Of the message' }),
+  id: Type.String({ description: 'The id of the message' }),
   topic: Type.String(),
   attempt: Type.Integer(),
   at: Time('When it was answered'),
@@ -567,7 +653,7 @@ export const DeliveryPage = Type.Object({
 export const DeliveriesQuery = Type.Object({
   cursor: Cursor,
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, description: 'Default 100' })),
-  endpoint: Type.Optional(Type.String({ pattern: ENDPOINT_ID, description: 'Only of this one' })),
+  endpoint: Type.Optional(Type.String({ pattern: ENDPOINT_ID, description: 'Only webhooks of this endpoint' })),
 })
 export const DeliveryOfAll = Type.Object({ endpoint: Type.String(), ...Delivery.properties })
 export const DeliveriesPage = Type.Object({
@@ -578,10 +664,10 @@ export const AuditPage = Type.Object({
   entries: Type.Array(
     Type.Object({
       at: Time('When'),
-      key: Type.String({ description: 'The id of the API key; service: an endpoint was disabled by itself' }),
+      key: Type.String({ description: 'The id of the API key; service: the service disabled an endpoint' }),
       method: Type.String(),
       path: Type.String(),
-      status: Type.Integer({ description: '5xx: it may have been done' }),
+      status: Type.Integer({ description: '5xx: the request may have taken effect' }),
       requestId: Type.String(),
     }),
   ),
@@ -608,13 +694,13 @@ export const InstancesOutput = Type.Object({
       host: Type.String(),
       pid: Type.Integer(),
       version: Type.String(),
-      startedAt: Time('When it began'),
-      seenAt: Time('When it said for the last time that it runs'),
-      memory: Type.Number({ description: 'Bytes' }),
-      url: OrNull(Type.String({ description: 'Where it listens' })),
-      connections: Type.Integer({ description: 'Of clients' }),
+      startedAt: Time('When it started'),
+      seenAt: Time('When it last reported'),
+      memory: Type.Number({ description: 'Its memory, in bytes' }),
+      url: OrNull(Type.String({ description: 'The address that it listens at' })),
+      connections: Type.Integer({ description: 'Connections of clients' }),
       waiting: Type.Integer({ description: 'Receives that wait for messages' }),
-      eventLoopMs: Type.Number({ description: 'How late its timers were, 99 % of them, in the last seconds' }),
+      eventLoopMs: Type.Number({ description: 'The lateness of its timers in the last seconds, 99th percentile' }),
     }),
   ),
 })
@@ -630,21 +716,21 @@ export const OverviewOutput = Type.Object({
       usedMemory: OrNull(Type.Number()),
       maxMemory: OrNull(Type.Number()),
     },
-    { description: 'Of all masters together; null for a key of some topics' },
+    { description: 'All masters together; null for a key of some topics' },
   ),
   journal: OrNull(
     Type.Object({
       mode: Type.String(),
       kind: Type.String(),
-      lagMs: OrNull(Type.Number({ description: 'Since when SQL has changes before it; null: not known' })),
-      pending: OrNull(Type.Integer({ description: 'Changes of the messages that SQL does not have yet' })),
+      lagMs: OrNull(Type.Number({ description: 'The age of the oldest change that SQL lacks; null: not known' })),
+      pending: OrNull(Type.Integer({ description: 'The number of changes that SQL lacks' })),
     }),
   ),
   instances: Type.Integer(),
-  rates: Type.Object({ ...Rate, dead: Type.Number() }, { description: 'A second, of this instance' }),
+  rates: Type.Object({ ...Rate, dead: Type.Number() }, { description: 'This instance, per second' }),
   lateness: OrNull(Type.Object({ p50: Type.Number(), p99: Type.Number() }), {
     description:
-      'Milliseconds, of this instance since the first request of the last five minutes; null: nothing was handed out',
+      'How late this instance handed messages out, in milliseconds, since the first request of the last five minutes; null: it handed out none',
   }),
   series: Type.Array(Type.Object({ at: Time('When'), ...Rate }), { description: 'The last 15 minutes' }),
   busiest: Type.Array(
@@ -658,26 +744,25 @@ export const OverviewOutput = Type.Object({
       topic: Type.Optional(Type.String()),
       endpoint: Type.Optional(Type.String()),
     }),
-    { description: 'What an operator should look at' },
+    { description: 'Problems for an operator' },
   ),
-  complete: Type.Boolean({ description: 'False: the first round over all topics has not ended' }),
+  complete: Type.Boolean({ description: 'False: the first background scan has not finished' }),
 })
-const Epoch = Type.Optional(Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 }))
 export const AgendaQuery = Type.Object({
   topic: Type.Optional(Type.String({ pattern: TOPIC_NAME })),
   from: Epoch,
   to: Epoch,
   buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, description: 'Default 60' })),
 })
-const span = { from: Time('From then on'), to: Time('Before then') }
+const span = { from: Time('The beginning'), to: Time('The end, exclusive') }
 export const AgendaOutput = Type.Object({
   at: Time('When, by the clock of Redis'),
   ...span,
   bucketMs: Type.Integer(),
   buckets: Type.Array(Type.Object({ ...span, count: Type.Integer() })),
-  overdue: Type.Integer({ description: 'Due before now, and with no consumer' }),
-  later: Type.Integer({ description: 'Due after the last bucket' }),
-  exact: Type.Boolean({ description: 'False: there are more topics or shards than one request counts' }),
+  overdue: Type.Integer({ description: 'Messages due before now that no consumer has' }),
+  later: Type.Integer({ description: 'Messages due after the last bucket' }),
+  exact: Type.Boolean({ description: 'False: one request could not count all topics or shards' }),
 })
 export const FlowOutput = Type.Object({
   flow: Type.Array(
@@ -685,7 +770,7 @@ export const FlowOutput = Type.Object({
       at: Time('When'),
       change: Type.String(),
       attempt: OrNull(Type.Integer()),
-      by: Type.String({ description: 'The client of Redis' }),
+      by: Type.String({ description: 'The Redis client' }),
       error: OrNull(Type.String()),
     }),
   ),
@@ -696,10 +781,10 @@ export const SignInInput = Type.Object({ key: Type.String({ minLength: 1, maxLen
 export const SessionOutput = Type.Object({
   key: Type.String({ description: 'The id of the key' }),
   scopes: Type.Array(Type.Enum(['push', 'consume', 'admin', 'read'])),
-  topics: OrNull(Type.Array(Type.String(), { description: 'Names, or beginnings and *; null: all' })),
-  hidePayloads: Type.Boolean({ description: 'Whether messages come without their bodies and headers' }),
+  topics: OrNull(Type.Array(Type.String(), { description: 'Names, or prefixes with *; null: all' })),
+  hidePayloads: Type.Boolean({ description: 'Whether messages are shown without their bodies and headers' }),
   journal: Type.Boolean({ description: 'Whether the service has a journal' }),
-  readOnly: Type.Boolean({ description: 'Whether it was started with --read-only' }),
+  readOnly: Type.Boolean({ description: 'Whether the service was started with --read-only' }),
   version: Type.String(),
 })
 
@@ -708,21 +793,23 @@ export const RestoreInput = Type.Object(
   {
     topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
     id: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 576, description: 'Of one message; default: all that are not final' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 576,
+        description: 'The id of one message; default: all messages that are not final',
+      }),
     ),
     expired: Type.Optional(
-      Type.Boolean({ description: 'Also messages that expired; they expire no more. Default false' }),
+      Type.Boolean({ description: 'Also messages that expired; they no longer expire. Default false' }),
     ),
-    dryRun: Type.Optional(
-      Type.Boolean({ description: 'Says what would be put back, and changes nothing. Default false' }),
-    ),
+    dryRun: Type.Optional(Type.Boolean({ description: 'Only count what would be put back. Default false' })),
   },
   closed,
 )
 export const RestoreOutput = Type.Object({
-  id: Type.String({ description: 'Of the restore' }),
+  id: Type.String({ description: 'The id of the restore' }),
   state: Type.Enum(['running', 'done', 'failed', 'interrupted'], {
-    description: 'interrupted: its instance ended; the same request again goes on',
+    description: 'interrupted: its instance ended; repeat the request to continue',
   }),
   topic: OrNull(Type.String({ description: 'null: all topics of the key' })),
   messageId: OrNull(Type.String({ description: 'null: all messages' })),
@@ -731,35 +818,20 @@ export const RestoreOutput = Type.Object({
   key: Type.String({ description: 'The id of the API key' }),
   startedAt: Time('When it began'),
   updatedAt: Time('When these counts were taken'),
-  topics: Type.Integer({ description: 'How many topics are looked at' }),
+  topics: Type.Integer({ description: 'The number of topics to restore' }),
   topicsDone: Type.Integer(),
-  total: OrNull(Type.Integer({ description: 'About so many messages are to be checked; null: not counted yet' })),
+  total: OrNull(Type.Integer({ description: 'About how many messages are to be checked; null: not counted yet' })),
   checked: Type.Integer({
-    description: 'Messages that the journal knows as open, or expired where these were asked for',
+    description: 'Messages that the journal knows as open, with expired also those that expired',
   }),
-  restored: Type.Integer({ description: 'Of them, those that Redis lacked' }),
-  refused: Type.Integer({ description: 'Of them, those whose rows make no message' }),
+  restored: Type.Integer({ description: 'The checked messages that Redis lacked' }),
+  refused: Type.Integer({ description: 'The checked messages whose rows are invalid' }),
   perSecond: Type.Integer({ description: 'Messages checked a second' }),
-  msLeft: OrNull(Type.Integer({ description: 'Until the end at this rate; null: not known, or it has ended' })),
+  msLeft: OrNull(Type.Integer({ description: 'Milliseconds left at this rate; null: not known, or it has ended' })),
   problem: OrNull(ProblemOutput),
 })
 export const RestoreList = Type.Object({ restores: Type.Array(RestoreOutput) })
 
-const deadLetterFilter = {
-  topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
-  endpoint: Type.Optional(
-    Type.String({ pattern: ENDPOINT_ID, description: 'Only of topics whose messages go to this endpoint' }),
-  ),
-  since: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: MAX_MS, description: 'They died then or later, epoch milliseconds' }),
-  ),
-  until: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: MAX_MS, description: 'They died then or before, epoch milliseconds' }),
-  ),
-  reason: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 1_000, description: 'A part of the last reason; capitals do not matter' }),
-  ),
-}
 export const DeadLetterSearch = Type.Object({ ...deadLetterFilter, ...PageQuery.properties })
 export const DeadLetterList = Type.Object({
   deadLetters: Type.Array(
@@ -767,41 +839,42 @@ export const DeadLetterList = Type.Object({
       topic: Type.String(),
       id: Type.String(),
       diedAt: Time('When it became a dead letter'),
-      attempts: Type.Integer({ description: 'How often it was delivered' }),
+      attempts: Type.Integer({ description: 'The number of deliveries' }),
       reason: OrNull(Type.String({ description: 'Why the last delivery failed' })),
-      endpoint: OrNull(Type.String({ description: 'Of the topic, at present' })),
+      endpoint: OrNull(
+        Type.String({ description: 'The endpoint of its webhook: its own, or the current one of its topic' }),
+      ),
     }),
   ),
-  matched: OrNull(Type.Integer({ description: 'How many match; null: not counted' })),
-  cursor: Type.Optional(Type.String({ description: 'There can be more; also where this page is empty' })),
+  matched: OrNull(Type.Integer({ description: 'The number that match; null: not counted' })),
+  cursor: Type.Optional(Type.String({ description: 'There can be more, even if this page is empty' })),
 })
 export const BulkInput = Type.Object(
   {
     ...deadLetterFilter,
-    dryRun: Type.Optional(Type.Boolean({ description: 'Counts those that match, and changes nothing. Default false' })),
-    cursor: Cursor,
+    ...bulk,
   },
   closed,
 )
 export const BulkOutput = Type.Object({
-  matched: Type.Integer({ description: 'Dead letters of this part that match' }),
-  done: Type.Integer({ description: 'Those of them that were moved back or deleted' }),
-  cursor: Type.Optional(Type.String({ description: 'There can be more: repeat the request with it' })),
+  matched: Type.Integer({ description: 'The dead letters of this part that match' }),
+  done: Type.Integer({ description: 'How many of them were moved back or deleted' }),
+  cursor: Further,
 })
 
 const ListedMessage = Type.Object({
   topic: Type.String(),
   id: Type.String(),
   state: Type.String(),
-  dueAt: Time('When it is, was, or will be again visible; of a dead letter, when it died'),
-  attempts: Type.Optional(Type.Integer({ description: 'How often it was delivered' })),
+  dueAt: Time('When it becomes, became, or becomes again visible; for a dead letter, when it died'),
+  attempts: Type.Optional(Type.Integer({ description: 'The number of deliveries so far' })),
   priority: Type.Optional(Type.Integer()),
 })
 export const MessageSearchQuery = Type.Object({
   topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
   id: Type.Optional(Type.String({ minLength: 1, maxLength: 576 })),
   bizKey: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 512, description: 'Needs a journal; finds also messages that are over' }),
+    Type.String({ minLength: 1, maxLength: 512, description: 'Needs a journal; finds final messages too' }),
   ),
   state: Type.Optional(Type.Enum(['visible', 'delayed', 'inFlight', 'dead'])),
   dueFrom: Epoch,
@@ -811,8 +884,10 @@ export const MessageSearchQuery = Type.Object({
 export const MessagesFound = Type.Object({
   messages: Type.Array(ListedMessage),
   cursor: Type.Optional(Type.String()),
-  source: Type.Enum(['redis', 'journal'], { description: 'Where they were looked for' }),
-  complete: Type.Boolean({ description: 'False: there is more than one request reads, and some can be missing' }),
+  source: Type.Enum(['redis', 'journal'], { description: 'Where they were searched' }),
+  complete: Type.Boolean({
+    description: 'False: one request could not read everything, and some messages can be missing',
+  }),
 })
 export const AgendaMessagesQuery = Type.Object({
   topic: Type.Optional(Type.String({ pattern: TOPIC_NAME, description: 'Default: all topics of the key' })),
@@ -823,7 +898,16 @@ export const AgendaMessagesQuery = Type.Object({
 export const AgendaMessages = Type.Object({
   messages: Type.Array(ListedMessage),
   cursor: Type.Optional(Type.String()),
-  complete: Type.Boolean({ description: 'False: there are more topics than one request reads' }),
+  complete: Type.Boolean({ description: 'False: one request could not read all topics' }),
+})
+export const DoctorQuery = Type.Object({
+  maxAge: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 86_400_000,
+      description: 'A report that is at most so many milliseconds old will do: it is answered at once',
+    }),
+  ),
 })
 export const DoctorOutput = Type.Object({
   at: Time('When it was examined'),
@@ -831,9 +915,15 @@ export const DoctorOutput = Type.Object({
     Type.Object({
       severity: Type.String({ description: 'error, warning or info' }),
       code: Type.String(),
-      message: Type.String(),
+      message: Type.String({ description: 'found and means, in one' }),
+      found: Type.String({ description: 'What was found' }),
+      means: Type.String({ description: 'What that means; the same for all findings of a code' }),
       advice: OrNull(Type.String({ description: 'How to repair it' })),
       queue: OrNull(Type.String()),
     }),
   ),
+  leftOut: Type.Integer({ description: 'How many findings are left out: the thousand worst are here' }),
+  notExamined: Type.Integer({
+    description: 'How many queues were left when the time was over; each report begins with other queues, at random',
+  }),
 })

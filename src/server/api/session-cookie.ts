@@ -4,7 +4,7 @@ import { BadRequest } from './problem.js'
 
 const NAME = 'redelayed-session'
 const PATTERN = new RegExp(`(?:^|;\\s*)${NAME}=([A-Za-z0-9_-]{43})(?:;|$)`)
-/** The page sends it with what changes something; a form of another site cannot. */
+/** The page sends this header with requests that change something; a form of another site cannot. */
 const PAGE_HEADER = 'x-redelayed-page'
 const SAFE = ['GET', 'HEAD']
 
@@ -13,9 +13,9 @@ export function sessionOf({ headers }: FastifyRequest): string | undefined {
   return PATTERN.exec(headers.cookie ?? '')?.[1]
 }
 
-/** `undefined` ends it in the browser too. */
+/** Sets the session cookie; `undefined` deletes it. */
 export function setSession(request: FastifyRequest, reply: FastifyReply, token: string | undefined): void {
-  // behind a proxy with TLS; who makes this header up keeps only the own cookie from plain HTTP
+  // behind a proxy with TLS; a client that forges this header only keeps its own cookie from plain HTTP
   const isSecure = request.protocol === 'https' || request.headers['x-forwarded-proto'] === 'https'
   const parts = [
     `${NAME}=${token ?? ''}`,
@@ -29,8 +29,8 @@ export function setSession(request: FastifyRequest, reply: FastifyReply, token: 
 }
 
 /**
- * A cookie comes along with whatever a browser sends here, so another site must not have made it send that. Nor may another site sign a reader in
- * with a key of its own.
+ * Refuses requests that another site made the browser send: the cookie would come along. Another site must not sign a reader in with its own key
+ * either.
  *
  * @throws BadRequest
  */
@@ -40,9 +40,12 @@ export function assertSameSite({ method, headers }: FastifyRequest, { isSigningI
   const site = headers['sec-fetch-site']
   const isOwn = site === undefined || site === 'same-origin' || (site === 'none' && isSafe)
   if (!isOwn || (origin !== undefined && hostOf(origin) !== host.toLowerCase()))
-    throw new BadRequest('forbidden', 'a session is for requests of its own page only')
+    throw new BadRequest('forbidden', 'a session is only for requests of its own page')
   if (!isSafe && !isSigningIn && headers[PAGE_HEADER] !== '1')
-    throw new BadRequest('forbidden', 'with a session, what changes something needs the header X-Redelayed-Page: 1')
+    throw new BadRequest(
+      'forbidden',
+      'with a session, a request that changes something needs the header X-Redelayed-Page: 1',
+    )
 }
 
 function hostOf(origin: string): string | undefined {

@@ -11,14 +11,14 @@ const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** How deep arrays and objects may nest; the library's codec for JSON reads no deeper. */
+/** The deepest nesting of arrays and objects; the library's JSON codec reads no deeper. */
 const MAX_DEPTH = 100
-/** So few are looked through faster than a set is made. */
+/** Up to this number, searching an array is faster than making a set. */
 const FEW_KEYS = 16
-/** How many values, keys and brackets a body may have. */
+/** The most values, keys and brackets of a body. */
 const MAX_ELEMENTS = 500_000
 
-/** How many values, keys and brackets the parts of one request may have together. */
+/** The values, keys and brackets that the parts of one request may still have together. */
 export class JsonBudget {
   #left = MAX_ELEMENTS
 
@@ -26,16 +26,16 @@ export class JsonBudget {
     return this.#left < 0
   }
 
-  /** False where there was none left. */
+  /** False if nothing was left. */
   spend(): boolean {
     return --this.#left >= 0
   }
 }
 
 /**
- * The value of a JSON text, or a `BadRequest`. Beyond what `JSON.parse` does it refuses what would not arrive as it was sent, or harms those that read
- * it: invalid UTF-8, repeated keys, the key `__proto__`, numbers that do not fit a double, and nesting without end. One pass before anything is built.
- * Texts of one request share a budget.
+ * Parses a JSON text, or throws a `BadRequest`. Stricter than `JSON.parse`, it refuses what would not arrive as it was sent, or harms readers: invalid
+ * UTF-8, repeated keys, the key `__proto__`, numbers that do not fit a double, and deep nesting. One pass before anything is built. Texts of one request
+ * share a budget.
  */
 export function readJson(bytes: Buffer, budget = new JsonBudget()): unknown {
   if (!isUtf8(bytes)) throw new BadRequest('invalid-utf8', 'the body is not UTF-8')
@@ -44,7 +44,7 @@ export function readJson(bytes: Buffer, budget = new JsonBudget()): unknown {
   try {
     return JSON.parse(text)
   } catch (thrown) {
-    // the message can quote the text
+    // the message of `JSON.parse` can quote the text
     const [, position] = /at position (\d+)/.exec(String(thrown)) ?? []
     throw new BadRequest(
       'malformed-json',
@@ -53,14 +53,14 @@ export function readJson(bytes: Buffer, budget = new JsonBudget()): unknown {
   }
 }
 
-/** Looks at the brackets, keys and numbers of a text; what is no JSON at all is left to `JSON.parse`. */
+/** Checks the brackets, keys and numbers of a text; invalid JSON is left to `JSON.parse`. */
 class Scan {
   readonly #text: string
-  /** Of each array or object around the position: the keys so far, or `null` for an array. */
+  /** The open objects and arrays around the position: the keys so far of an object, `null` for an array. */
   readonly #around: (Keys | null)[] = []
   readonly #budget: JsonBudget
   #isKeyNext = false
-  /** Where the first backslash is, from the last string on. */
+  /** The position of the first backslash after the start of the last string. */
   #backslash = -1
 
   constructor(text: string, budget: JsonBudget) {
@@ -89,7 +89,7 @@ class Scan {
     this.#isKeyNext = code === OPEN_OBJECT
   }
 
-  /** Returns where the closing quote is. */
+  /** Returns the position of the closing quote. */
   #string(from: number): number {
     const text = this.#text
     const to = this.#quoteAfter(from)
@@ -104,7 +104,7 @@ class Scan {
     return to
   }
 
-  /** Looking for a character is much faster than looking at each. */
+  /** Uses `indexOf`, which is much faster than checking each character. */
   #quoteAfter(from: number): number {
     const text = this.#text
     if (this.#backslash < from) this.#backslash = placeOf(text, '\\', from + 1)
@@ -116,7 +116,7 @@ class Scan {
     }
   }
 
-  /** Returns where its last character is. */
+  /** Returns the position of the number's last character. */
   #number(from: number): number {
     const text = this.#text
     let to = from + 1
@@ -150,7 +150,7 @@ class Keys {
   readonly #first: string[] = []
   #all: Set<string> | undefined
 
-  /** False where the key is there. */
+  /** False if the key exists. */
   add(key: string): boolean {
     if (this.#all === undefined) {
       if (this.#first.includes(key)) return false
@@ -164,7 +164,7 @@ class Keys {
   }
 }
 
-/** Behind the end where there is none. */
+/** The position of a character, or the length of the text if there is none. */
 function placeOf(text: string, character: string, from: number): number {
   const at = text.indexOf(character, from)
   return at < 0 ? text.length : at
@@ -174,7 +174,7 @@ function unescaped(raw: string): string {
   try {
     return JSON.parse(`"${raw}"`) as string
   } catch {
-    return raw // `JSON.parse` of the whole will refuse it
+    return raw // `JSON.parse` of the whole text will refuse it
   }
 }
 

@@ -11,10 +11,10 @@ interface Field {
 
 type Validate = ReturnType<FastifySchemaCompiler<FastifySchema>>
 
-/** How a text of a query has to look, by the type that it is read as: the compiler reads `true` as 1, and 0.5 as 0. */
+/** The form of a query's text, by its type: the compiler would read `true` as 1, and 0.5 as 0. */
 const FORMS: Readonly<Record<string, RegExp>> = { integer: /^-?\d{1,16}$/, boolean: /^(true|false)?$/ }
 
-/** As the compiler of TypeBox, where a query has only numbers that are written as such, and what are texts stays as it is. */
+/** Like TypeBox's compiler, but a query's numbers must be written as numbers, and texts stay as they are. */
 export const validatorCompiler: FastifySchemaCompiler<FastifySchema> = (route) => {
   const isText = route.httpPart === 'headers' || route.httpPart === 'params'
   if (isText && areTexts(route.schema)) return textsValidator(route.schema)
@@ -36,7 +36,7 @@ export const validatorCompiler: FastifySchemaCompiler<FastifySchema> = (route) =
   }
 }
 
-/** The compiler would look at each of half a million elements for what is wrong with it. */
+/** Checks the lengths of arrays first: the compiler would look for errors in each of half a million elements. */
 function withinBounds(schema: unknown, validate: Validate): Validate {
   const { properties = {} } = schema as { properties?: Record<string, Field> }
   const bounds = Object.entries(properties).flatMap(([name, { maxItems }]) =>
@@ -58,7 +58,7 @@ function areTexts(schema: unknown): boolean {
   return Object.values(properties).every(({ type }) => type === 'string')
 }
 
-/** The compiler of TypeBox would look through all headers of each request for what it could convert. */
+/** A validator without conversions: TypeBox's compiler would search all headers of each request for values to convert. */
 function textsValidator(schema: TSchema): (texts: unknown) => true | { readonly error: never } {
   const form = Compile(schema)
   return (texts) => form.Check(texts) || { error: form.Errors(texts) as never }

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { cac } from 'cac'
 import { createClient, RedelayedError, type RedelayedClient, type ReliableQueue } from 'redelayed'
 import { parseJournalUrl } from '../config/journal-options.js'
+import { whereabouts } from '../config/load-settings.js'
 import { JournalDatabase } from '../database/database.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import type { JournalQueue } from '../journal/journal-queue.js'
@@ -19,15 +20,15 @@ interface Flags {
 
 const DAY_MS = 86_400_000
 const MOST_SHARDS = 256
-/** How often a restore says how far it is. */
+/** How often a restore shows its progress. */
 const SHOW_MS = 1_000
 const program = cac('redelayed-server')
-program.option('--journal <url>', 'sqlite:<path>, postgres://… or mysql://… (default: REDELAYED_JOURNAL)')
-program.option('--redis <url>', 'the Redis of the queues (default: REDIS_URL)')
 program.option(
-  '--redis-cluster <url,url,…>',
-  'some nodes of a Redis Cluster, in the place of --redis (default: REDELAYED_REDIS_CLUSTER)',
+  '--journal <url>',
+  'sqlite:<path>, postgres://… or mysql://… (default: as the service has it, see below)',
 )
+program.option('--redis <url>', 'the Redis of the queues (default: as the service has it)')
+program.option('--redis-cluster <url,url,…>', 'some nodes of a Redis Cluster, in the place of --redis')
 program.option('--queue <name>', 'a reliable queue; may be given several times')
 program.option(
   '--shards <number>',
@@ -39,7 +40,13 @@ program.option('--dry-run', 'restore: say what would be done, and change nothing
 program.option('--older-than <days>', 'prune: what became final longer ago (default: 7)')
 program.command('journal <action>', 'migrate, verify, restore or prune').action(run)
 program.command('').action(() => program.outputHelp())
-program.help()
+program.help((sections) => [
+  ...sections,
+  {
+    title: 'The environment',
+    body: '  REDELAYED_JOURNAL, REDELAYED_REDIS and REDELAYED_REDIS_CLUSTER, each also with _FILE, and REDELAYED_CONFIG are those of the service; then REDIS_URL.',
+  },
+])
 
 async function run(action: string, flags: Flags): Promise<void> {
   switch (action) {
@@ -52,7 +59,7 @@ async function run(action: string, flags: Flags): Promise<void> {
     case 'restore':
       return withQueues(flags, (queue) => restore(queue, flags))
     default:
-      throw new RedelayedError('ERR_USAGE', `journal ${action}: there are migrate, verify, restore and prune`)
+      throw new RedelayedError('ERR_USAGE', `journal ${action}: expected migrate, verify, restore or prune`)
   }
 }
 
@@ -81,7 +88,7 @@ async function verify(queue: JournalQueue<unknown>): Promise<void> {
     differences++
     console.log(`${queue.name} ${JSON.stringify(id)}: ${what} (SQL: ${sql}, Redis: ${redis})`)
   }
-  // as messages that are handled meanwhile do: of a queue that is in use they are no fault
+  // for example messages that are handled meanwhile: in a queue in use these are not faults
   const more = notSettled === 0 ? '' : `, ${notSettled} not settled (they kept changing, and could not be compared)`
   console.log(`${queue.name}: ${differences} differences${more}.`)
   if (differences > 0) process.exitCode = 1
@@ -110,7 +117,7 @@ async function restore(queue: JournalQueue<unknown>, { expired = false, dryRun =
   if (result.refused > 0) process.exitCode = 1
 }
 
-/** How long it takes to check so many more. */
+/** How long checking the remaining messages takes. */
 function leftText(count: number, perSecond: number): string {
   const seconds = Math.ceil(Math.max(0, count) / perSecond)
   return seconds < 100 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`
@@ -148,10 +155,14 @@ async function attachAll(
 }
 
 function redisOf({ redis, redisCluster }: Flags): { readonly url: string } | { readonly cluster: readonly string[] } {
-  const nodes = redisCluster ?? (redis === undefined ? process.env.REDELAYED_REDIS_CLUSTER : undefined)
-  if (nodes === undefined) return { url: redis ?? process.env.REDIS_URL ?? 'redis://127.0.0.1:6379' }
-  if (redis !== undefined) throw new RedelayedError('ERR_USAGE', '--redis and --redis-cluster exclude each other')
-  return { cluster: nodes.split(',').map((node) => node.trim()) }
+  if (redis !== undefined && redisCluster !== undefined)
+    throw new RedelayedError('ERR_USAGE', '--redis and --redis-cluster exclude each other')
+  if (redisCluster !== undefined) return { cluster: redisCluster.split(',').map((node) => node.trim()) }
+  if (redis !== undefined) return { url: redis }
+  const service = whereabouts(process.env)
+  return service.redisCluster.length > 0
+    ? { cluster: service.redisCluster }
+    : { url: service.redis ?? 'redis://127.0.0.1:6379' }
 }
 
 function shardsOf({ shards }: Flags): number | undefined {
@@ -161,12 +172,13 @@ function shardsOf({ shards }: Flags): number | undefined {
   throw new RedelayedError('ERR_USAGE', `--shards takes a whole number from 1 to ${MOST_SHARDS}`)
 }
 
-function journalOf({ journal = process.env.REDELAYED_JOURNAL }: Flags): string {
-  if (journal === undefined) throw new RedelayedError('ERR_USAGE', '--journal or REDELAYED_JOURNAL is missing')
+function journalOf({ journal = whereabouts(process.env).journal }: Flags): string {
+  if (journal === undefined || journal === 'off')
+    throw new RedelayedError('ERR_USAGE', '--journal or REDELAYED_JOURNAL is missing')
   return journal
 }
 
-/** As they were given: the parser of the commands makes numbers of what looks like one, and another id of a long one. */
+/** The values exactly as given: the command parser would turn digits into a number, and a long id into another one. */
 function textsOf(flag: 'id' | 'queue'): string[] {
   const options = { [flag]: { type: 'string', multiple: true } } as const
   const { values } = parseArgs({ args: process.argv.slice(2), options, strict: false })
@@ -178,5 +190,5 @@ try {
   await program.runMatchedCommand()
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error))
-  process.exitCode = error instanceof RedelayedError && error.code === 'ERR_USAGE' ? 2 : 1
+  process.exitCode = error instanceof RedelayedError && ['ERR_USAGE', 'ERR_CONFIG'].includes(error.code) ? 2 : 1
 }

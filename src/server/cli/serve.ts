@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { ConfigError, loadSettings, unknownVariables } from '../config/load-settings.js'
 import { helpLines, type ServerSettings } from '../config/server-settings.js'
-import { startService, type Service } from '../service/service.js'
+import type { Service } from '../service/service.js'
 
 const args = process.argv.slice(2)
 const { version } = JSON.parse(readFileSync(new URL(import.meta.resolve('redelayed-server/package.json')), 'utf8')) as {
@@ -15,13 +15,16 @@ else await main()
 
 async function main(): Promise<void> {
   try {
-    const settings = loadSettings({ args: args.filter((arg) => arg !== '--check-config'), env: process.env })
-    // not a mistake: Kubernetes makes some for a service of that name
+    const given = args.filter((arg) => arg !== '--check-config')
+    const settings = loadSettings({ args: given, env: process.env, needsFiles: true })
+    // not a mistake: Kubernetes sets some for a service of that name
     for (const name of unknownVariables(process.env)) console.error(`${name}: there is no such setting; it is ignored`)
     if (args.includes('--check-config')) {
       console.log('The configuration is fine.')
       return
     }
+    // a start mostly reads modules: commands that only check settings need few of them
+    const { startService } = await import('../service/service.js')
     const service = await startService(settings, version)
     greet(service, settings)
     endWith(service)
@@ -33,7 +36,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** A line each; the message of an error is one line. */
+/** The mistakes, a line each. */
 function mistakesOf({ problems }: ConfigError): string {
   const head = problems.length === 1 ? 'a mistake' : `${problems.length} mistakes`
   return [`the configuration has ${head}:`, ...problems.map((problem) => `  ${problem}`)].join('\n')
@@ -83,17 +86,17 @@ function serviceLines({ url, madeKey, keysPath, ownRedis, journal }: Service, { 
     `  ${post} ${url}/v1/topics/orders/receive -d '{"wait":10000}'`,
     `  ${post} ${url}/v1/leases/acknowledge -d '{"leases":["<lease>"]}'`,
     '',
-    `The API is described at ${url}/openapi.json.${ownRedis === undefined ? '' : ` The data are in ${dataDir}.`}`,
+    `The API is described at ${url}/docs, for programs at ${url}/openapi.json.${ownRedis === undefined ? '' : ` The data are in ${dataDir}.`}`,
   )
   return lines
 }
 
-/** The first signal ends the service with patience, the second at once. */
+/** The first signal shuts the service down gracefully, the second ends it at once. */
 function endWith(service: Service): void {
   let since: number | undefined
   const end = (code: number): void => {
     if (since !== undefined) {
-      // a terminal and npm both pass on one Ctrl-C
+      // a terminal and npm both forward a single Ctrl-C
       if (performance.now() - since > 1_000) process.exit(1)
       return
     }

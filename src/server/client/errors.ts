@@ -7,16 +7,16 @@ type Problem = Static<typeof ProblemOutput>
 /** The service answered with a problem (RFC 9457). */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError'
-  /** Of the HTTP answer, or that an item of a batch would have had. */
+  /** The status of the HTTP answer, or the one that an item of a batch would have had. */
   readonly status: number
-  /** Stays the same between versions; `unknown` where the answer had none, as those of proxies. */
+  /** Never changes between versions; `unknown` if the answer has no code, for example one of a proxy. */
   readonly code: ProblemCode | 'unknown'
   readonly detail: string | undefined
-  /** The log of the service has it too. */
+  /** The id of the request, which the log of the service has too. */
   readonly requestId: string | undefined
-  /** The parts of the request that are wrong. */
+  /** The invalid parts of the request. */
   readonly errors: NonNullable<Problem['errors']>
-  /** How long to wait before the next attempt, in milliseconds, where the service says it. */
+  /** How long to wait before the next attempt, in milliseconds, if the service says it. */
   readonly retryAfter: number | undefined
 
   constructor(problem: Partial<Problem> & { readonly status: number }, retryAfter?: number) {
@@ -31,7 +31,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** There was no whole answer: the connection failed, or it took too long. The service may have done what was asked. */
+/** There was no complete answer: the connection failed, or it took too long. The service may have carried out the request. */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError'
 }

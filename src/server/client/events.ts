@@ -1,11 +1,11 @@
 import { pause } from '../pause.js'
 import { isPassing, type Requests } from './requests.js'
 
-/** What happened to a message, or `lost`: events are missing before the next one. */
+/** A change of a message, or `lost`: events before the next one are missing. */
 export interface ServiceEvent {
   /** The change, such as `added`, `polled` or `acknowledged`; `lost`. */
   readonly event: string
-  /** Where a later stream can go on; the last one that was seen. */
+  /** The last id seen, from which a later stream can resume. */
   readonly lastId: string
   readonly data: Readonly<Record<string, unknown>> & { readonly topic: string }
 }
@@ -13,13 +13,13 @@ export interface ServiceEvent {
 export interface WatchOptions {
   /** Ends the iteration. */
   readonly signal?: AbortSignal
-  /** Go on after the event that had this `lastId`; else the events begin now. */
+  /** Resume after the event with this `lastId`; otherwise the events begin now. */
   readonly lastId?: string
 }
 
 const AGAIN_MS = 1_000
 
-/** The events of server-sent streams, one stream after the other. */
+/** Yields the events of server-sent streams, one stream after the other. */
 export async function* watch(
   requests: Requests,
   topics: readonly string[],
@@ -39,7 +39,7 @@ export async function* watch(
       }
     } catch (error) {
       if (hasEnded()) return
-      if (!(isPassing(error) || error instanceof TypeError)) throw error // a stream that breaks off is a TypeError
+      if (!(isPassing(error) || error instanceof TypeError)) throw error // a broken stream throws a TypeError
     }
     await pause(AGAIN_MS, signal)
   }

@@ -3,14 +3,17 @@ export type { Leased, LeaseAnswer, NegativeOptions } from './client.js'
 export { NoAnswerError, ProblemError } from './errors.js'
 export type { CallOptions, ClientOptions } from './requests.js'
 export type { ServiceEvent, WatchOptions } from './events.js'
+export type { DeadLetter, DeadLetterFilter, DeadLetters } from './dead-letters.js'
 export type { Restore, Restores } from './restores.js'
 export type { Endpoint, EndpointMade, Endpoints, LoggedDelivery, Secret } from './endpoints.js'
 export type {
-  Change,
+  MessageChange,
+  PurgeWhich,
   Push,
   Pushed,
   Received,
   ReceiveOptions,
+  RedriveWhich,
   Shown,
   TopicClient,
   TopicInfo,

@@ -1,6 +1,6 @@
 import type { Requests } from './requests.js'
 
-/** All items of a listing, page by page. */
+/** Yields all items of a listing, page by page. */
 export async function* pagesOf<T>(
   requests: Requests,
   path: string,

@@ -2,15 +2,15 @@ import { pause } from '../pause.js'
 import { NoAnswerError, ProblemError } from './errors.js'
 
 export interface ClientOptions {
-  /** Where the service is, such as `http://127.0.0.1:8080`. A path in it stands before `/v1`. */
+  /** The URL of the service, such as `http://127.0.0.1:8080`. Its path, if any, comes before `/v1`. */
   readonly url: string
   /** An API key. */
   readonly key: string
-  /** How long an answer may take, in milliseconds; the `wait` of a receive comes on top. Default 30,000. */
+  /** The longest that an answer may take, in milliseconds, without the `wait` of a receive. Default 30,000. */
   readonly timeout?: number
   /** How often a call that is safe to repeat is repeated after a 502, 503 or 504, or without an answer. Default 3. */
   readonly retries?: number
-  /** In the place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch
 }
 
@@ -26,14 +26,14 @@ export interface Call {
   readonly signal?: AbortSignal | undefined
   /** How long the service may wait before it answers. */
   readonly wait?: number | undefined
-  /** A second time it changes nothing more. */
+  /** Whether repeating the call changes nothing more. */
   readonly isRepeatable?: boolean
 }
 
 const [FIRST_PAUSE_MS, MOST_PAUSE_MS] = [100, 5_000]
 const PASSING = new Set([502, 503, 504])
 
-/** Sends requests with the key, repeats those that may be repeated, and makes errors of problems. */
+/** Sends requests with the key, repeats those that are safe to repeat, and turns problems into errors. */
 export class Requests {
   readonly #base: string
   readonly #options: Required<Omit<ClientOptions, 'url'>>
@@ -57,7 +57,7 @@ export class Requests {
     }
   }
 
-  /** An answer whose body is read by the caller. */
+  /** Sends a request; the caller reads the body of the answer. */
   async open(method: string, path: string, { body, query = {}, headers, signal }: Call): Promise<Response> {
     const words = new URLSearchParams()
     for (const [name, value] of Object.entries(query))
@@ -118,12 +118,12 @@ async function problemIn(response: Response): Promise<ProblemError> {
   }
 }
 
-/** Whether it may go well the next time. */
+/** Whether the next attempt may succeed. */
 export function isPassing(error: unknown): boolean {
   return error instanceof NoAnswerError || (error instanceof ProblemError && PASSING.has(error.status))
 }
 
-/** How long to wait before the next attempt, after so many others. */
+/** How long to wait before the next attempt; `attempt` counts from 0. */
 export function pauseAfter(error: unknown, attempt: number): number {
   const asked = error instanceof ProblemError ? (error.retryAfter ?? 0) : 0
   return Math.min(Math.max(asked, FIRST_PAUSE_MS * 2 ** attempt), MOST_PAUSE_MS)

@@ -12,25 +12,25 @@ export interface JournalOptions {
   readonly url?: string | undefined
   /** Default `'sync'`. */
   readonly mode?: JournalMode | undefined
-  /** The tables are made, or brought to this version, when the journal opens. Default true. */
+  /** Whether the journal creates its tables, or brings them to this version, when it opens. Default true. */
   readonly migrate?: boolean | undefined
   /** How long a commit waits for others to join it, in milliseconds. 0 to 1,000; default 2. */
   readonly lingerMs?: number | undefined
   /** How often each queue is checked for what Redis has lost, in milliseconds. Default 5,000. */
   readonly sweepMs?: number | undefined
   /**
-   * After how many milliseconds an accepted message that Redis does not have is added by another instance. More than twice the client's
-   * `commandTimeout`, so that the one that accepted it has ended its attempts. Default 30,000.
+   * How long an accepted message can be missing from Redis before another instance adds it, in milliseconds. More than twice the client's
+   * `commandTimeout`, so that the instance that accepted it has ended its attempts. Default 30,000.
    */
   readonly adoptAfterMs?: number | undefined
-  /** For how long handled, expired and removed messages are kept, in milliseconds. Default 7 days. */
+  /** How long handled, expired and removed messages are kept, in milliseconds. Default 7 days. */
   readonly retentionMs?: number | undefined
-  /** How many messages a restore looks at in a second at most; below 200 it is not kept. Default: no limit. */
+  /** The most messages that a restore checks per second; a limit below 200 cannot be kept. Default: no limit. */
   readonly restoreRate?: number | undefined
-  /** How many connections there are to PostgreSQL or MySQL. 2 to 100; default 5. */
+  /** The number of connections to PostgreSQL or MySQL. 2 to 100; default 5. */
   readonly connections?: number | undefined
   /**
-   * Whether the journal follows its queues by itself: reads their changes, puts back what Redis has lost, and removes what is older than the
+   * Whether the journal works in the background: reads the changes of its queues, puts back what Redis has lost, and removes what is older than the
    * retention. False for a tool that only compares or restores by hand. Default true.
    */
   readonly background?: boolean | undefined
@@ -66,7 +66,7 @@ const NAMES: readonly string[] = [
   'background',
 ] satisfies (keyof JournalOptions)[]
 
-/** The options checked, with their defaults. */
+/** Checks the options and fills in their defaults. */
 export function resolveJournalOptions(options: JournalOptions): JournalSettings {
   for (const name of Object.keys(options)) {
     if (!NAMES.includes(name)) throw new InvalidArgumentError('options', `only ${NAMES.join(', ')}`, options)

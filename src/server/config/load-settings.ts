@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import { RedelayedError } from 'redelayed'
 import { parse } from 'yaml'
 import {
@@ -11,7 +11,7 @@ import {
 } from './server-settings.js'
 import { Mistake, type Setting } from './setting.js'
 
-/** The configuration cannot be used. `problems` has all that is wrong with it, a line each. */
+/** The configuration is invalid. `problems` has a line for each mistake. */
 export class ConfigError extends RedelayedError {
   readonly problems: readonly string[]
 
@@ -22,7 +22,7 @@ export class ConfigError extends RedelayedError {
   }
 }
 
-/** A text that was given for a setting, and where. */
+/** The text given for a setting, and where it came from. */
 interface Given {
   readonly where: string
   readonly text: string
@@ -31,25 +31,31 @@ interface Given {
 type Found = Map<SettingName, Given>
 
 export interface Sources {
-  /** What stands after the name of the program. */
+  /** The arguments after the name of the program. */
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** Whether the file of the API keys must exist, as for starting the service. Default false. */
+  readonly needsFiles?: boolean
+  /** The settings that are used: the others keep their defaults, and only these are checked. Default: all. */
+  readonly only?: readonly SettingName[]
 }
 
 /**
- * The settings of flags, environment and configuration file; a flag goes before a variable, and that before the file.
+ * Loads the settings from flags, the environment and the configuration file, in this order of precedence.
  *
  * @throws ConfigError with all mistakes
  */
-export function loadSettings({ args = [], env = {} }: Sources): ServerSettings {
+export function loadSettings({ args = [], env = {}, needsFiles = false, only }: Sources): ServerSettings {
   const problems: string[] = []
   const flags = new Map(fromFlags(args, problems))
   const variables = fromEnvironment(env, problems)
   const path = flags.get('config')?.text ?? env['REDELAYED_CONFIG']
+  if (flags.get('config')?.text === '') problems.push('--config: expected a value')
   const lines = path === undefined || path === '' ? new Map() : fromFile(path, problems)
+  const isUsed = (name: SettingName): boolean => only?.includes(name) ?? true
   const given = (name: SettingName): Given | undefined =>
-    (flags as Found).get(name) ?? variables.get(name) ?? (lines as Found).get(name)
-  // the name by which many programs and hosts know it, where no other Redis is given
+    isUsed(name) ? ((flags as Found).get(name) ?? variables.get(name) ?? (lines as Found).get(name)) : undefined
+  // the name that many programs and hosts use, if no other Redis is given
   const url = env['REDIS_URL']
   if (url && !given('redis') && !given('redisCluster')) variables.set('redis', { where: 'REDIS_URL', text: url })
   const values = SETTING_NAMES.map((name) => {
@@ -61,10 +67,31 @@ export function loadSettings({ args = [], env = {} }: Sources): ServerSettings {
     problems.push('redis and redis-cluster: give one of them')
   if (settings.maxBodiesBytes < Math.max(settings.maxBatchBytes, 2 * settings.maxMessageBytes))
     problems.push('max-bodies-bytes: expected at least max-batch-bytes, and twice max-message-bytes')
-  if (settings.readOnly && settings.redis === undefined && settings.redisCluster.length === 0)
+  const hasRedis = given('redis') !== undefined || given('redisCluster') !== undefined
+  if (settings.readOnly && !hasRedis)
     problems.push('read-only: give the Redis to look at, with redis, redis-cluster or REDIS_URL')
+  // a given mode needs a journal, and a service on a given Redis has none by default
+  const mode = given('journalMode')
+  const isMode = mode !== undefined && !problems.some((line) => line.startsWith(`${mode.where}: `))
+  if (isMode && settings.journalMode !== 'off' && hasRedis && !given('journal') && !settings.readOnly)
+    problems.push(`${mode.where}: there is no journal: give journal, or off`)
+  const keys = given('apiKeys')
+  if (needsFiles && keys !== undefined && keys.text !== '') assertReadable(keys, problems)
   if (problems.length > 0) throw new ConfigError(problems)
   return Object.freeze(settings)
+}
+
+const WHERE = ['redis', 'redisCluster', 'journal'] as const
+
+/**
+ * The addresses of Redis and the journal that the service would use with this environment; it ignores other variables.
+ *
+ * @throws ConfigError with all mistakes
+ */
+export function whereabouts(env: NonNullable<Sources['env']>): Pick<ServerSettings, (typeof WHERE)[number]> {
+  const names = WHERE.flatMap((name) => [variableOf(name), `${variableOf(name)}_FILE`])
+  const own = [...names, 'REDIS_URL', 'REDELAYED_CONFIG'].map((name) => [name, env[name]] as const)
+  return loadSettings({ env: Object.fromEntries(own), only: WHERE })
 }
 
 function valueOf(setting: Setting<unknown>, { where, text }: Given, problems: string[]): unknown {
@@ -79,7 +106,7 @@ function valueOf(setting: Setting<unknown>, { where, text }: Given, problems: st
 
 const BY_FLAG = new Map(SETTING_NAMES.map((name) => [flagOf(name), name]))
 
-/** The setting that a word names, and whether the word names a file that has its value. */
+/** The setting that a word names, and whether the word names a file with its value. */
 function settingOf(word: string): { readonly name: SettingName; readonly isFile: boolean } | undefined {
   const name = BY_FLAG.get(word)
   if (name !== undefined) return { name, isFile: false }
@@ -87,7 +114,7 @@ function settingOf(word: string): { readonly name: SettingName; readonly isFile:
   return secret !== undefined && SETTINGS[secret].isSecret ? { name: secret, isFile: true } : undefined
 }
 
-/** Variables that begin as ours and are none: a misspelt one would have no effect, in silence. */
+/** Variables with our prefix that are not settings: a misspelt one would silently have no effect. */
 export function unknownVariables(env: NonNullable<Sources['env']>): string[] {
   const known = new Set(['REDELAYED_CONFIG'])
   for (const name of SETTING_NAMES) {
@@ -135,11 +162,10 @@ function fromEnvironment(env: NonNullable<Sources['env']>, problems: string[]): 
   for (const name of SETTING_NAMES) {
     const variable = variableOf(name)
     const [text, path] = [env[variable], SETTINGS[name].isSecret ? env[`${variable}_FILE`] : undefined]
-    if (text !== undefined && path !== undefined) problems.push(`${variable} and ${variable}_FILE: give one of them`)
-    const given =
-      path === undefined
-        ? text && { where: variable, text }
-        : contentOf({ where: `${variable}_FILE`, text: path }, problems)
+    if (text && path) problems.push(`${variable} and ${variable}_FILE: give one of them`)
+    const given = path
+      ? contentOf({ where: `${variable}_FILE`, text: path }, problems)
+      : text && { where: variable, text }
     if (given) found.set(name, given)
   }
   return found
@@ -168,6 +194,7 @@ function fromFile(path: string, problems: string[]): Found {
       if (text === undefined) problems.push(`${where}: expected a text, a number, true, false or a list of texts`)
       else {
         const given = known.isFile ? contentOf({ where, text }, problems) : { where, text }
+        if (given !== undefined && found.has(known.name)) problems.push(`${where}: given twice`)
         if (given !== undefined) found.set(known.name, given)
       }
     }
@@ -183,13 +210,21 @@ function textOf(value: unknown): string | undefined {
   return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined
 }
 
-/** What stands in a file of secrets, without the line end that editors add. */
+/** The content of a file of secrets, without the line end that editors add. */
 function contentOf({ where, text }: Given, problems: string[]): Given | undefined {
   try {
     return { where, text: readFileSync(text, 'utf8').replace(/\r?\n$/, '') }
   } catch (thrown) {
     problems.push(`${where}: ${text} cannot be read: ${firstLineOf(thrown)}`)
     return undefined
+  }
+}
+
+function assertReadable({ where, text }: Given, problems: string[]): void {
+  try {
+    accessSync(text, constants.R_OK)
+  } catch (thrown) {
+    problems.push(`${where}: ${text} cannot be read: ${firstLineOf(thrown)}`)
   }
 }
 

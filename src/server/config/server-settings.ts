@@ -5,6 +5,7 @@ import {
   networkList,
   oneOf,
   onOff,
+  proxyUrl,
   size,
   text,
   url,
@@ -25,7 +26,7 @@ export const SETTINGS = {
   host: text('The address to listen on. 0.0.0.0 or :: for all.', '<address>', '127.0.0.1'),
   port: whole('The port to listen on; 0 for any free one.', 8080, 0, 65_535),
   redis: url('The Redis of the queues. Default: REDIS_URL, else a server of its own.', REDIS, undefined),
-  redisCluster: urls('Some nodes of a Redis Cluster, in the place of --redis.', REDIS),
+  redisCluster: urls('Some nodes of a Redis Cluster, instead of --redis.', REDIS),
   journal: journalUrl(
     'The SQL database that has every message too: sqlite:<path>, postgres://… or mysql://…; off for none. Default: journal.db in --data-dir with a Redis of its own, else off.',
   ),
@@ -34,46 +35,49 @@ export const SETTINGS = {
     ['sync', 'async', 'off'],
     'sync',
   ),
-  dataDir: text('Where the keys file is, and the data of a Redis of its own.', '<path>', './redelayed-data'),
+  dataDir: text('The folder of the keys file, and of the data of a Redis of its own.', '<path>', './redelayed-data'),
   apiKeys: text('The file with the hashes of the API keys. Default: api-keys in --data-dir.', '<path>', undefined),
-  ids: oneOf('What ids messages get that are pushed without one.', ['uuid7', 'snowflake'], 'uuid7'),
-  createTopics: onOff('Whether a push to a topic that is not there, or a receive, makes it.', true),
-  maxTopics: whole('How many topics there can be.', 10_000, 1, 1_000_000),
+  ids: oneOf('The ids of messages that are pushed without one.', ['uuid7', 'snowflake'], 'uuid7'),
+  createTopics: onOff('Whether a push or receive creates a missing topic.', true),
+  maxTopics: whole('The most topics.', 10_000, 1, 1_000_000),
   maxMessageBytes: size('The largest body of a message.', MiB, 1, 16 * MiB),
   maxBatchBytes: size('The largest body of a batch.', 16 * MiB, 1, 256 * MiB),
   maxBatch: whole('The most messages of a batch.', 1_000, 1, 10_000),
   maxBodiesBytes: size(
-    'What the bodies of all requests under way have together; one more is a 503.',
+    'The most bytes of the bodies of all requests under way together; more is a 503.',
     256 * MiB,
     4 * MiB,
     65_536 * MiB,
   ),
   maxAnswersBytes: size(
-    'What the large answers under way have together; a request for one more is a 503.',
+    'The most bytes of the large answers under way together; a request for one more is a 503.',
     256 * MiB,
     16 * MiB,
     65_536 * MiB,
   ),
-  maxFanOut: whole('The most topics that one message is pushed to by one request.', 100, 1, 1_000),
+  maxFanOut: whole('The most topics that one request can push a message to.', 100, 1, 1_000),
   idempotencyPeriod: duration('How long an idempotency key is known.', 86_400_000, 1_000, 2_592_000_000),
-  maxIdempotencyKeys: whole('How many idempotency keys are known at once.', 1_000_000, 1, 1_000_000_000),
-  maxConnections: whole('The most connections of clients; more are closed at once.', 10_000, 1, 1_000_000),
+  maxIdempotencyKeys: whole('The most idempotency keys known at once.', 1_000_000, 1, 1_000_000_000),
+  maxConnections: whole('The most connections of clients; more get a 503 and are closed.', 10_000, 1, 1_000_000),
   maxWait: duration('The longest wait of a receive.', 60_000, 0, 600_000),
   maxEventStreams: whole('The most clients of /v1/events.', 100, 0, 10_000),
   webhookPorts: wholes('The ports that webhooks may go to.', [80, 443], 1, 65_535),
-  webhookNetworks: networkList('Networks that are not public, and that webhooks may go to all the same.'),
+  webhookNetworks: networkList('Non-public networks that webhooks may go to.'),
   webhookHttp: onOff('Whether webhooks may go to http: too, not only to https:.', true),
-  maxEndpoints: whole('How many endpoints of webhooks there can be.', 1_000, 0, 100_000),
+  webhookProxy: proxyUrl(
+    'An HTTP proxy that webhooks go through. It resolves the names, and has to refuse internal addresses.',
+  ),
+  maxEndpoints: whole('The most endpoints of webhooks.', 1_000, 0, 100_000),
   legacyRoutes: onOff(
-    'Whether there are also the paths of another delay service: /push, /delete, /reStore and /get.',
+    'Whether to serve also the paths of another delay service: /push, /delete, /reStore and /get.',
     false,
   ),
-  ui: onOff('Whether there is the page for operators at /ui.', true),
+  ui: onOff('Whether to serve the page for operators at /ui.', true),
   readOnly: onOff(
-    'Only show the queues that libraries have in the Redis of --redis: no topics, no webhooks, and nothing is written into it.',
+    'Only show the queues that libraries have in the Redis of --redis: no topics, no webhooks, and no writes to it.',
     false,
   ),
-  rateLimit: whole('The most requests a second of each key, on this instance; 0 for no limit.', 0, 0, 1_000_000),
+  rateLimit: whole('The most requests a second of each key on this instance; 0 for no limit.', 0, 0, 1_000_000),
   requestTimeout: duration('How long a client may take to send a request.', 30_000, 1_000, 600_000),
   shutdownDelay: duration('How long /readyz is a 503 before the service stops, so that proxies see it.', 0, 0, 600_000),
   shutdownTimeout: duration('How long requests have to end when the service stops.', 10_000, 0, 600_000),
@@ -89,12 +93,12 @@ export type ServerSettings = {
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
 
-/** As flags and files have it: `max-message-bytes`. */
+/** The name of a setting in flags and files: `max-message-bytes`. */
 export function flagOf(name: SettingName): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
-/** As the environment has it: `REDELAYED_MAX_MESSAGE_BYTES`. */
+/** The name of a setting in the environment: `REDELAYED_MAX_MESSAGE_BYTES`. */
 export function variableOf(name: SettingName): string {
   return `REDELAYED_${flagOf(name).replaceAll('-', '_').toUpperCase()}`
 }

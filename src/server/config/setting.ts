@@ -7,7 +7,7 @@ export interface Setting<T> {
   readonly form: string
   readonly about: string
   readonly initial: T
-  /** It can hold a password or a key: never shown, and it can be read from a file. */
+  /** The value can contain a password or a key: it is never shown, and can be read from a file. */
   readonly isSecret: boolean
   /** A flag without a value means true. */
   readonly isSwitch: boolean
@@ -15,7 +15,7 @@ export interface Setting<T> {
   read(text: string): T
 }
 
-/** A value is not what its setting takes. The message says what it takes, and never repeats the value, which can be secret. */
+/** A value is not valid for its setting. The message says what is valid, and never repeats the value, which can be secret. */
 export class Mistake extends Error {}
 
 interface More {
@@ -42,8 +42,42 @@ export function url<T extends string | undefined>(
 ): Setting<string | T> {
   const forms = schemes.map((scheme) => `${scheme}://…`).join(', ')
   return setting<string | T>(about, '<url>', initial, { isSecret: true }, (given) => {
-    const scheme = URL.canParse(given) ? new URL(given).protocol.slice(0, -1) : ''
-    if (!schemes.includes(scheme)) throw new Mistake(`expected ${forms}`)
+    const parsed = URL.canParse(given) ? new URL(given) : undefined
+    if (parsed === undefined || !schemes.includes(parsed.protocol.slice(0, -1))) throw new Mistake(`expected ${forms}`)
+    assertRedisParts(parsed)
+    return given
+  })
+}
+
+/** Checks that the library makes too, but only while the service starts, and one mistake at a time. */
+function assertRedisParts(given: URL): void {
+  const { pathname, port, search, hash } = given
+  if (port === '0') throw new Mistake('expected a port of 1 to 65535')
+  if (!/^\/?\d{0,6}$/.test(pathname)) throw new Mistake('expected the number of a database behind the /')
+  if (hash !== '') throw new Mistake('expected each # of a password as %23')
+  if (search !== '') throw new Mistake('expected no query')
+  assertEncoded(given)
+}
+
+function assertEncoded({ username, password }: URL): void {
+  for (const part of [username, password]) {
+    try {
+      decodeURIComponent(part)
+    } catch {
+      throw new Mistake('expected each % of a user or password as %25')
+    }
+  }
+}
+
+/** An HTTP proxy. */
+export function proxyUrl(about: string): Setting<string | undefined> {
+  return setting<string | undefined>(about, '<url>', undefined, { isSecret: true }, (given) => {
+    const parsed = URL.canParse(given) ? new URL(given) : undefined
+    if (parsed === undefined || !['http:', 'https:'].includes(parsed.protocol) || parsed.port === '0')
+      throw new Mistake('expected http://[user:password@]host[:port] or https://…')
+    if (parsed.pathname !== '/' || parsed.search !== '' || parsed.hash !== '')
+      throw new Mistake('expected nothing behind the host and the port')
+    assertEncoded(parsed)
     return given
   })
 }
@@ -63,9 +97,16 @@ export function journalUrl(about: string): Setting<string | undefined> {
 
 export function urls(about: string, schemes: readonly string[]): Setting<readonly string[]> {
   const one = url(about, schemes, undefined)
-  return setting<readonly string[]>(about, '<url,url,…>', [], { isSecret: true }, (given) =>
-    given.split(',').map((each) => one.read(each.trim()) ?? ''),
-  )
+  return setting<readonly string[]>(about, '<url,url,…>', [], { isSecret: true }, (given) => {
+    const all = given.split(',').map((each) => one.read(each.trim()) ?? '')
+    const [first, ...others] = all.map((each) => new URL(each))
+    const isOther = ({ protocol, username, password }: URL): boolean =>
+      protocol !== first?.protocol || username !== first.username || password !== first.password
+    if (others.some(isOther)) throw new Mistake('expected the same scheme, user and password in all of them')
+    if ([first, ...others].some((each) => /[1-9]/.test(each?.pathname ?? '')))
+      throw new Mistake('expected no database: a cluster has only 0')
+    return all
+  })
 }
 
 /** Whole numbers, with commas between them. */
@@ -87,7 +128,8 @@ export function networkList(about: string): Setting<readonly string[]> {
     const all = given.split(',').map((each) => each.trim())
     for (const each of all) {
       const [, address = '', bits = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(each) ?? []
-      if (isIP(address) === 0 || Number(bits) > (isIP(address) === 4 ? 32 : 128))
+      // an address with a zone (fe80::1%eth0) is not a network
+      if (isIP(address) === 0 || address.includes('%') || Number(bits) > (isIP(address) === 4 ? 32 : 128))
         throw new Mistake('expected networks such as 10.1.0.0/16 or fd00::/8')
     }
     return all
@@ -131,12 +173,12 @@ const SIZES = new Map([
   ['gb', 1_073_741_824],
 ])
 
-/** In milliseconds, which must be whole: `1500`, `1500ms`, `1.5s`, `5m`, `2h`, `7d`; with a unit as the library's `Duration`. */
+/** A whole number of milliseconds: `1500`, `1500ms`, `1.5s`, `5m`, `2h`, `7d`; units as in the library's `Duration`. */
 export function duration(about: string, initial: number, least: number, most: number): Setting<number> {
   return setting(about, '<30s>', initial, {}, (given) => within(scaled(given, UNITS), least, most, (ms) => `${ms} ms`))
 }
 
-/** In bytes: `65536`, `64kb`, `1mb`. */
+/** A number of bytes: `65536`, `64kb`, `1mb`. */
 export function size(about: string, initial: number, least: number, most: number): Setting<number> {
   return setting(about, '<1mb>', initial, {}, (given) =>
     within(scaled(given, SIZES), least, most, (bytes) => `${bytes} bytes`),

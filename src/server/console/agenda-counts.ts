@@ -1,10 +1,10 @@
-/** The commands of an ioredis client that are needed. */
+/** The commands of an ioredis client that the counts need. */
 export interface CountCommands {
   readonly isCluster?: boolean
   pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, reply: unknown][] | null> }
 }
 
-/** A part of the time in `buckets` of one length. */
+/** A time span, divided into buckets of one length. */
 export interface Span {
   readonly from: number
   readonly to: number
@@ -14,17 +14,17 @@ export interface Span {
 
 export interface Counted {
   readonly buckets: { readonly from: number; readonly to: number; readonly count: number }[]
-  /** Due before the time of the counting, and with no consumer. */
+  /** Messages due before the time of the count that no consumer has. */
   readonly overdue: number
-  /** Due from the end of the span on. */
+  /** Messages due at the end of the span or later. */
   readonly later: number
-  /** False: there is more than one request counts. */
+  /** False: one request could not count everything. */
   readonly exact: boolean
 }
 
-/** So many commands one pipeline has: about a millisecond of Redis. */
+/** The most commands of a pipeline: about a millisecond of Redis. */
 const PIPELINE = 500
-/** After so many commands no more queues are counted. */
+/** After this many commands no further queue is counted. */
 const MOST_COMMANDS = 20_000
 
 export function spanOf(from: number, to: number, count: number): Span {
@@ -33,7 +33,7 @@ export function spanOf(from: number, to: number, count: number): Span {
   return { from, to, bucketMs, starts }
 }
 
-/** Counts in schedules (sorted sets of due times) how much is due when, one queue after the other. */
+/** Counts when how many messages are due, from schedules (sorted sets of due times), one queue after the other. */
 export class AgendaCounts {
   readonly #redis: CountCommands
   readonly #at: number
@@ -51,7 +51,7 @@ export class AgendaCounts {
     this.#counts = span.starts.map(() => 0)
   }
 
-  /** The schedules of one queue, which are in one slot. False, and not counted: there were enough. */
+  /** Counts the schedules of one queue, which are in one slot. False if it was not counted, because the limit is reached. */
   async add(keys: readonly string[]): Promise<boolean> {
     if (this.#sent >= MOST_COMMANDS) return (this.#exact = false)
     const { from, to, bucketMs, starts } = this.#span

@@ -10,45 +10,45 @@ export interface Agenda extends Counted {
   readonly bucketMs: number
 }
 
-/** So many queues are counted at once, for all requests together, so that a reply is awaited while others are on their way. */
-const AT_ONCE = 16
-/** After so long one request counts no more queues. */
+/** The most queues counted at once by all requests together, so that replies overlap. */
+const AT_ONCE = 32
+/** The longest that one request counts queues. */
 const MOST_MS = 10_000
 
-/** How many messages become visible when. */
+/** Reads when how many messages become visible. */
 export class AgendaReader {
   readonly #redis: ScriptRunner
-  readonly #topics: Pick<Topics, 'now' | 'openIfThere'>
+  readonly #topics: Pick<Topics, 'now' | 'queuesOf'>
   readonly #mostMs: number
   readonly #turns = new Turns(AT_ONCE)
 
-  constructor(redis: ScriptRunner, topics: Pick<Topics, 'now' | 'openIfThere'>, mostMs = MOST_MS) {
+  constructor(redis: ScriptRunner, topics: Pick<Topics, 'now' | 'queuesOf'>, mostMs = MOST_MS) {
     this.#redis = redis
     this.#topics = topics
     this.#mostMs = mostMs
   }
 
-  /** @param isGone whether no one waits for it any more */
+  /** @param isGone whether the caller no longer waits for the result */
   async read(
     names: readonly string[],
     { from, to, count }: { readonly from: number; readonly to: number; readonly count: number },
     isGone: () => boolean = () => false,
   ): Promise<Agenda> {
+    const topics = await this.#topics.queuesOf(names)
     const at = this.#topics.now()
     const span = spanOf(from, to, count)
     const counts = new DueCounts(this.#redis, at, span)
     const until = performance.now() + this.#mostMs
     const isOver = (): boolean => performance.now() > until || isGone()
-    const left = names.values()
+    const left = topics.values()
     let counted = 0
     const work = async (): Promise<void> => {
-      for (const name of left) {
+      for (const { queues } of left) {
         if (isOver()) return
-        const topic = await this.#topics.openIfThere(name)
-        for (const shard of topic?.shards ?? []) {
+        for (const queue of queues) {
           const isCounted = await this.#turns.run(async () => {
             if (isOver()) return false
-            await counts.add(shard.name)
+            await counts.add(queue)
             return true
           })
           if (!isCounted) return
@@ -56,12 +56,12 @@ export class AgendaReader {
         counted++
       }
     }
-    await Promise.all(Array.from({ length: Math.min(AT_ONCE, names.length) }, work))
-    return { at, from, to, bucketMs: span.bucketMs, ...counts.result(counted === names.length) }
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, topics.length) }, work))
+    return { at, from, to, bucketMs: span.bucketMs, ...counts.result(counted === topics.length) }
   }
 }
 
-/** Has so many run at once, in the order in which they have come: a small request is not behind all of a large one. */
+/** Limits how many actions run at once, in order of arrival, so that a small request need not wait for all of a large one. */
 class Turns {
   #free: number
   readonly #waiting: (() => void)[] = []

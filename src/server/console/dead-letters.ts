@@ -1,20 +1,22 @@
 import type { MessageInfo, ReliableQueue } from 'redelayed'
 import { cursorText, readCursor } from '../topics/cursor.js'
+import { ownBizKey, ownEndpoint } from '../topics/body.js'
 import type { Topic } from '../topics/topic.js'
 import { errorFor, reasonFor } from './shown-message.js'
 import { MOST_SHARDS } from '../topics/topic-settings.js'
 
-/** Which dead letters are meant. What is left out does not matter. */
+/** Selects dead letters that match all given properties. */
 export interface DeadLetterFilter {
   readonly topic?: string | undefined
-  /** Of topics whose messages go to this endpoint. */
+  /** Only those whose webhooks go to this endpoint: their own, or that of their topic. */
   readonly endpoint?: string | undefined
-  /** They died then or later, epoch milliseconds. */
+  /** Only those that died at this time or later, epoch milliseconds. */
   readonly since?: number | undefined
-  /** They died then or before. */
+  /** Only those that died at this time or before. */
   readonly until?: number | undefined
-  /** A part of the reason of the last failure; capitals do not matter. */
+  /** A part of the reason of the last failure; upper and lower case are equal. */
   readonly reason?: string | undefined
+  readonly bizKey?: string | undefined
 }
 
 export interface DeadLetter {
@@ -32,53 +34,56 @@ export interface DeadLetterPage {
 }
 
 export interface BulkPage {
-  /** Dead letters of this part that match. */
+  /** The dead letters of this part that match. */
   readonly matched: number
-  /** Those of them that were moved or removed. */
+  /** How many of them were moved or removed. */
   readonly done: number
   readonly cursor?: string
 }
 
-/** Who looks at dead letters. */
+/** The rights of a reader of dead letters. */
 export interface DeadLetterReader {
   /** Whether the reader may see a topic of this name. */
   readonly covers: (topic: string) => boolean
-  /** The reader may not see what endpoints have answered, nor find anything by it. */
+  /** The reader may neither see the answers of endpoints nor search in them. */
   readonly isBlind: boolean
 }
 
-/** One part of a walk: at most so many that match, and so much work for that. */
+/** One part of a walk, with bounded work and at most `limit` matches. */
 interface Part {
   readonly filter: DeadLetterFilter
   readonly cursor?: string | undefined
   readonly limit: number
-  /** Whether those that match will be gone from the place where they are found. */
+  /** Whether the matching dead letters are taken from where they are found. */
   readonly isTaken: boolean
 }
 
 type Queue = ReliableQueue<Uint8Array>
-/** A page is held without its payloads, which can be large. */
-type Found = Pick<MessageInfo<Uint8Array>, 'id' | 'visibleAt' | 'attempts' | 'failures'>
+/** A dead letter without its payload, which can be large. */
+type Found = Pick<MessageInfo<Uint8Array>, 'id' | 'visibleAt' | 'attempts' | 'failures'> & {
+  readonly bizKey: string | undefined
+  readonly endpoint: string | null
+}
 
-/** Where a walk goes on: behind the `skip`th of those that died at `from`. */
+/** Where a walk continues: after the first `skip` of those that died at `from`. */
 interface Place {
   readonly topic: string
   readonly shard: number
   readonly from: number
   readonly skip: number
-  /** Dead letters that came after the begin of the walk are not in it, such as those that were moved back and died again. */
+  /** The start of the walk: it leaves out later dead letters, such as those that were moved back and died again. */
   readonly until: number
 }
 
-/** What one call looks at, so that each is over soon: messages, topics, milliseconds. */
+/** The limits of one call, so that each is short: messages and milliseconds. */
 const MOST_LOOKS = 5_000
 const MOST_MS = 2_000
-/** So many topics are asked at once whether they have any. */
+/** The most topics that are asked at once for dead letters. */
 const AT_ONCE = 32
 const PAGE = 200
-/** So many can have died in one millisecond and stay where they are. */
+/** The most dead letters of one millisecond that a place can skip. */
 const MOST_ALIKE = 100_000
-/** Of so many topics the dead letters are counted. */
+/** The most topics whose dead letters are counted. */
 const MOST_COUNTED = 200
 
 interface OpenTopics {
@@ -87,7 +92,7 @@ interface OpenTopics {
   now(): number
 }
 
-/** The dead letters of all topics, by topic and time, and what is done with all that match. */
+/** Lists the dead letters of all topics, by topic and time, and moves or deletes those that match. */
 export class DeadLetters {
   readonly #topics: OpenTopics
 
@@ -108,19 +113,19 @@ export class DeadLetters {
     return { deadLetters, ...next }
   }
 
-  /** How many match, where counting them is no walk; else null. */
+  /** The number of dead letters that match; `null` if only a walk could count them. */
   async count(filter: DeadLetterFilter, { covers }: Pick<DeadLetterReader, 'covers'>): Promise<number | null> {
-    const { since, until, reason } = filter
-    if (since !== undefined || until !== undefined || reason !== undefined) return null
+    const { topic: _, ...others } = filter
+    if (Object.values(others).some((each) => each !== undefined)) return null
     const names = await this.#namesFrom('', filter, covers)
     if (names.length > MOST_COUNTED) return null
     let sum = 0
     for (let at = 0; at < names.length; at += AT_ONCE)
-      for (const { dead } of await this.#withAny(names.slice(at, at + AT_ONCE), filter)) sum += dead
+      for (const { dead } of await this.#withAny(names.slice(at, at + AT_ONCE))) sum += dead
     return sum
   }
 
-  /** One part of the work; the caller repeats the call with the cursor until there is none. A call that is repeated finds what is left. */
+  /** Does one part of the work; the caller repeats the call with the cursor until there is none. Repeating it from the start finds what is left. */
   async carryOut(
     what: 'redrive' | 'delete' | 'count',
     filter: DeadLetterFilter,
@@ -140,7 +145,7 @@ export class DeadLetters {
     return { matched, done, ...next }
   }
 
-  /** Hands out those that match, some of one queue at a time; `take` says how many of them are gone then. */
+  /** Passes the matching dead letters to `take`, some of one queue at a time. */
   async #walk(
     { filter, cursor, limit, isTaken }: Part,
     reader: DeadLetterReader,
@@ -152,26 +157,26 @@ export class DeadLetters {
       cursor === undefined ? { topic: '', shard: 0, from: 0, skip: 0, until: now } : readPlace(cursor)
     const until = Math.min(first.until, filter.until ?? Infinity)
     const names = await this.#namesFrom(first.topic, filter, reader.covers)
-    let [looks, matches] = [0, 0]
+    let [looks, matched] = [0, 0]
     for (let at = 0; at < names.length; at += AT_ONCE) {
-      for (const { topic } of await this.#withAny(names.slice(at, at + AT_ONCE), filter)) {
+      for (const { topic } of await this.#withAny(names.slice(at, at + AT_ONCE))) {
         const isFirst = topic.name === first.topic
         for (let shard = isFirst ? first.shard : 0; shard < topic.shards.length; shard++) {
           const queue = topic.shards[shard] as Queue
           let [from, skip] = isFirst && shard === first.shard ? [first.from, first.skip] : [0, 0]
           from = Math.max(from, filter.since ?? 0)
           for (;;) {
-            const isOver = matches >= limit || looks >= MOST_LOOKS || performance.now() - begun > MOST_MS
+            const isOver = matched >= limit || looks >= MOST_LOOKS || performance.now() - begun > MOST_MS
             if (isOver) return { cursor: placeText({ topic: topic.name, shard, from, skip, until: first.until }) }
-            const count = Math.min(PAGE, limit - matches)
-            const page = await read(queue, from, until, skip, count)
+            const count = Math.min(PAGE, limit - matched)
+            const page = await read(topic, queue, { from, until, skip, count })
             if (page.length === 0) break
             looks += page.length
-            const found = page.filter((info) => matchesReason(info, filter.reason, reader))
-            matches += found.length
+            const found = page.filter((info) => matches(info, filter, reader))
+            matched += found.length
             await take(topic, queue, found)
             const last = page.at(-1)?.visibleAt ?? from
-            // those of the last millisecond that are still there are passed over the next time
+            // the next read skips those of the last millisecond that are still there
             const alike = page.filter(({ visibleAt }) => visibleAt === last).map(({ id }) => id)
             const left = isTaken ? await queue.deadLetters.containsMany(alike) : alike.length
             skip = (last === from ? skip : 0) + left
@@ -192,11 +197,11 @@ export class DeadLetters {
     return all.map(({ name }) => name).filter((name) => name >= topic && covers(name))
   }
 
-  async #withAny(names: readonly string[], { endpoint }: DeadLetterFilter): Promise<{ topic: Topic; dead: number }[]> {
+  async #withAny(names: readonly string[]): Promise<{ topic: Topic; dead: number }[]> {
     const topics = await Promise.all(
       names.map(async (name) => {
         const topic = await this.#topics.openIfThere(name)
-        if (topic === undefined || (endpoint !== undefined && topic.settings.endpoint !== endpoint)) return undefined
+        if (topic === undefined) return undefined
         const { dead } = await topic.counts()
         return dead > 0 ? { topic, dead } : undefined
       }),
@@ -207,36 +212,45 @@ export class DeadLetters {
 
 type Covers = DeadLetterReader['covers']
 
-/** The next ones by the time at which they died. */
+/** The next dead letters, by the time at which they died. */
 async function read(
+  { settings }: Topic,
   queue: Queue,
-  visibleFrom: number,
-  visibleTo: number,
-  skip: number,
-  count: number,
+  { from: visibleFrom, until: visibleTo, skip, count }: Pick<Place, 'from' | 'until' | 'skip'> & { count: number },
 ): Promise<Found[]> {
   if (visibleTo < visibleFrom) return []
   const found: Found[] = []
   const pageSize = Math.min(1_000, count)
   for await (const info of queue.deadLetters.listAll({ visibleFrom, visibleTo, skip, pageSize })) {
-    const { id, visibleAt, attempts, failures } = info
-    found.push({ id, visibleAt, attempts, failures })
+    const { id, visibleAt, attempts, failures, headers } = info
+    const endpoint = ownEndpoint(headers) ?? settings.endpoint
+    found.push({ id, visibleAt, attempts, failures, bizKey: ownBizKey(headers), endpoint })
     if (found.length === count) break
   }
   return found
 }
 
-function matchesReason({ failures }: Found, reason: string | undefined, { isBlind }: DeadLetterReader): boolean {
+function matches(
+  { failures, bizKey, endpoint }: Found,
+  { reason, bizKey: wantedKey, endpoint: wantedEndpoint }: DeadLetterFilter,
+  { isBlind }: DeadLetterReader,
+): boolean {
+  if (wantedKey !== undefined && bizKey !== wantedKey) return false
+  if (wantedEndpoint !== undefined && endpoint !== wantedEndpoint) return false
   if (reason === undefined) return true
   const last = failures.at(-1)
   return last !== undefined && reasonFor(isBlind, last.reason).toLowerCase().includes(reason.toLowerCase())
 }
 
-function shown(topic: Topic, { id, visibleAt, attempts, failures }: Found, { isBlind }: DeadLetterReader): DeadLetter {
+function shown(
+  topic: Topic,
+  { id, visibleAt, attempts, failures, endpoint }: Found,
+  { isBlind }: DeadLetterReader,
+): DeadLetter {
   const reason = errorFor(isBlind, failures.at(-1)?.reason ?? null)
   return {
     ...{ topic: topic.name, id, diedAt: visibleAt, attempts: Math.max(attempts, failures.at(-1)?.attempt ?? 0) },
-    ...{ reason, endpoint: topic.settings.endpoint },
+    ...{ reason, endpoint },
   }
 }
 

@@ -3,7 +3,7 @@ import type { Counted, Span } from './agenda-counts.js'
 import { dueKeysOf } from './reliable-keys.js'
 import { dueCounts } from './scripts/generated.js'
 
-/** Counts how much of reliable queues is due when, with a script or two for each. */
+/** Counts when how many messages of reliable queues are due, with a script or two for each queue. */
 export class DueCounts {
   readonly #redis: ScriptRunner
   readonly #at: number
@@ -19,7 +19,7 @@ export class DueCounts {
     this.#counts = span.starts.map(() => 0)
   }
 
-  /** Can be called for several at once. What was counted of a queue stays when it fails in the middle. */
+  /** Counts a queue; several calls may run at once. If it fails halfway, the counts so far stay. */
   async add(queue: string): Promise<void> {
     const keys = dueKeysOf(queue)
     const { from, to, bucketMs } = this.#span

@@ -1,4 +1,4 @@
-import type { Topic } from '../topics/topic.js'
+import type { TopicQueues, Topics } from '../topics/topics.js'
 import { runScript, type ScriptRunner } from '../run-script.js'
 import type { CountCommands } from './agenda-counts.js'
 import { dueKeysOf } from './reliable-keys.js'
@@ -8,13 +8,13 @@ import { firstDue } from './scripts/generated.js'
 export interface DueMessage {
   readonly topic: string
   readonly id: string
-  /** When it was or will be visible. */
+  /** When the message became or becomes visible. */
   readonly dueAt: number
   readonly state: 'visible' | 'delayed'
   readonly priority: number
 }
 
-/** Behind the `skip` first ones of those that are due at `from`. */
+/** The place after the first `skip` messages that are due at `from`. */
 export interface DuePlace {
   readonly from: number
   readonly skip: number
@@ -23,61 +23,61 @@ export interface DuePlace {
 export interface DuePage {
   readonly messages: DueMessage[]
   readonly next?: DuePlace
-  /** False: there was more to read than one request reads, and some are missing. */
+  /** False: one request could not read everything, and some messages are missing. */
   readonly complete: boolean
 }
 
-interface OpenTopics {
-  openIfThere(name: string): Promise<Topic | undefined>
-  now(): number
-}
+type SomeTopics = Pick<Topics, 'now' | 'queuesOf'>
 
-/** So many commands one request sends; each reads a page at most. A pipeline has the schedules of one shard, which are in one slot. */
+/** The most commands of one request; each reads at most a page. A pipeline has the schedules of one shard, which are in one slot. */
 const MOST_COMMANDS = 20_000
-/** Half of it is for the question when the first message of each topic is due, and half for the reading. */
+/** The longest that a request takes: half is for finding each topic's first due time, half for reading. */
 const MOST_MS = 3_000
-/** So many topics are asked at once when their first message is due. */
+/** The most topics asked at once for their first due time. */
 const AT_ONCE = 64
-/** Of messages that are due in one millisecond so many are shown. */
+/** The most messages shown that are due in one millisecond. */
 const MOST_ALIKE = 5_000
 
-/** Messages by the time at which they are visible, the earliest first, over priorities, shards and topics. Reads no payload. */
+/** Lists messages by due time, earliest first, over all priorities, shards and topics. Reads no payloads. */
 export class DueMessages {
   readonly #redis: CountCommands & ScriptRunner
-  readonly #topics: OpenTopics
+  readonly #topics: SomeTopics
   readonly #mostMs: number
 
-  constructor(redis: CountCommands & ScriptRunner, topics: OpenTopics, mostMs = MOST_MS) {
+  constructor(redis: CountCommands & ScriptRunner, topics: SomeTopics, mostMs = MOST_MS) {
     this.#redis = redis
     this.#topics = topics
     this.#mostMs = mostMs
   }
 
-  /** Those of some topics that are due from `place` on and before `to`. */
+  /** The messages of some topics that are due from `place` on and before `to`. */
   async list(names: readonly string[], place: DuePlace, to: number, limit: number): Promise<DuePage> {
     const now = this.#topics.now()
     const isCrowd = place.skip > MOST_ALIKE
     const { from, skip } = isCrowd ? { from: place.from + 1, skip: 0 } : place
-    // one more says whether there is a next page
+    // one more shows whether there is a next page
     const wanted = skip + limit + 1
     let best: DueMessage[] = []
-    const { shards, isAll } = await this.#shards(names, from, to, performance.now() + this.#mostMs / 2)
-    // time of its own: however long the question took, a page has what is first of the topics that were asked
+    const topics = await this.#topics.queuesOf(names)
+    const { shards, isAll } = await this.#shards(topics, from, to, performance.now() + this.#mostMs / 2)
+    // its own time limit: however long finding the shards took, the page gets the first messages of those found
     const until = performance.now() + this.#mostMs / 2
     let [sent, complete] = [0, !isCrowd && isAll]
     for (const shard of shards) {
-      // what the others have is later than the last one that is wanted
+      // the remaining shards have only later messages
       const last = best[wanted - 1]?.dueAt
       if (last !== undefined && shard.first > last) break
       if (sent >= MOST_COMMANDS || (sent > 0 && performance.now() > until)) {
         complete = false
         break
       }
-      const schedules = schedulesOf(shard)
+      const latest = last ?? to - 1
+      const schedules = schedulesOf(shard).flatMap((schedule) => placesOf(shard, schedule, from, latest))
       sent += schedules.length
-      const latest = last === undefined ? `(${to}` : String(last)
-      const range = [String(from), latest, 'WITHSCORES', 'LIMIT', '0', String(wanted)]
-      const replies = await this.#redis.pipeline(schedules.map(({ key }) => ['zrangebyscore', key, ...range])).exec()
+      const commands = schedules.map(({ key, least, most }) => {
+        return ['zrangebyscore', key, least, most, 'WITHSCORES', 'LIMIT', '0', String(wanted)]
+      })
+      const replies = await this.#redis.pipeline(commands).exec()
       const found = (replies ?? []).flatMap(([error, reply], n) => {
         if (error !== null) throw error
         return messagesIn(reply as string[], schedules[n] as Schedule, now)
@@ -91,37 +91,41 @@ export class DueMessages {
     return { messages, next: { from: last.dueAt, skip: alike }, complete }
   }
 
-  /** The shards with something that is due in this time, the earliest first; and whether all were asked. */
+  /** The shards with messages due in this time, the earliest first; and whether all shards were asked. */
   async #shards(
-    names: readonly string[],
+    topics: readonly TopicQueues[],
     from: number,
     to: number,
     until: number,
   ): Promise<{ readonly shards: readonly Shard[]; readonly isAll: boolean }> {
     const shards: Shard[] = []
-    const left = names.values()
-    let asked = 0
+    const left = topics.values()
+    let [asked, isAll] = [0, true]
     const ask = async (): Promise<void> => {
-      for (const name of left) {
-        if (performance.now() > until) return
-        const topic = await this.#topics.openIfThere(name)
-        for (const { name: queue } of topic?.shards ?? []) {
-          const first = String(await runScript(this.#redis, firstDue, dueKeysOf(queue), from, to))
-          if (first !== '') shards.push({ topic: name, queue, first: Number(first) })
+      for (const { topic, queues } of left) {
+        // asks at least one, however slow the first answers are
+        if (asked > 0 && performance.now() > until) return
+        for (const queue of queues) {
+          const reply = (await runScript(this.#redis, firstDue, dueKeysOf(queue), from, to)) as [string, ...number[]]
+          const [first, areAllTasks, ...tasks] = reply
+          if (areAllTasks !== 1) isAll = false
+          if (first !== '') shards.push({ topic, queue, first: Number(first), tasks })
         }
         asked++
       }
     }
-    await Promise.all(Array.from({ length: Math.min(AT_ONCE, names.length) }, ask))
-    return { shards: shards.sort((a, b) => a.first - b.first), isAll: asked === names.length }
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, topics.length) }, ask))
+    return { shards: shards.sort((a, b) => a.first - b.first), isAll: isAll && asked === topics.length }
   }
 }
 
 interface Shard {
   readonly topic: string
   readonly queue: string
-  /** When its first message is due. */
+  /** The due time of its first message. */
   readonly first: number
+  /** The numbers of tasks whose messages are set aside, because they are or were paused. */
+  readonly tasks: readonly number[]
 }
 
 interface Schedule {
@@ -134,17 +138,39 @@ function schedulesOf({ topic, queue }: Shard): Schedule[] {
   return dueKeysOf(queue).map((key, at) => ({ key, topic, priority: at % 10 })) // a message with a group has none
 }
 
+/** The first score of messages that are set aside, ordered by task number and time: see the library's `shared/aside.lua`. */
+const ASIDE = 2 ** 53
+/** The time span of each task there; its range of scores is twice as large. */
+const ASIDE_SPAN = 2 ** 43
+
+/** The score ranges of a schedule's messages that are due in this time, both ends included. */
+function placesOf({ tasks }: Shard, schedule: Schedule, from: number, to: number): (Schedule & Range)[] {
+  const [first, last] = [Math.max(0, from), Math.min(to, ASIDE_SPAN - 1)]
+  const asides = first > last ? [] : tasks
+  const place = (task: number, at: number): string => String(ASIDE + 2 * (task * ASIDE_SPAN + at))
+  return [
+    { ...schedule, least: String(from), most: String(to) },
+    ...asides.map((task) => ({ ...schedule, least: place(task, first), most: place(task, last) })),
+  ]
+}
+
+interface Range {
+  readonly least: string
+  readonly most: string
+}
+
 function messagesIn(reply: readonly string[], { topic, priority }: Schedule, now: number): DueMessage[] {
   const messages: DueMessage[] = []
   for (let at = 0; at + 1 < reply.length; at += 2) {
-    const dueAt = Number(reply[at + 1])
-    if (!Number.isFinite(dueAt)) continue
+    const score = Number(reply[at + 1])
+    if (!Number.isFinite(score)) continue
+    const dueAt = score < ASIDE ? score : ((score - ASIDE) / 2) % ASIDE_SPAN
     messages.push({ topic, id: reply[at] ?? '', dueAt, state: dueAt <= now ? 'visible' : 'delayed', priority })
   }
   return messages
 }
 
-/** The same each time, so that a next page begins where the last one has ended. */
+/** A total order, so that a page begins exactly where the previous one ended. */
 function inOrder(a: DueMessage, b: DueMessage): number {
   return a.dueAt - b.dueAt || order(a.topic, b.topic) || b.priority - a.priority || order(a.id, b.id)
 }

@@ -11,7 +11,7 @@ export interface RedisState {
   readonly maxMemory: number | null
 }
 
-/** What is wrong with an endpoint. */
+/** A problem of an endpoint. */
 export interface EndpointTrouble {
   readonly id: string
   /** Its description, or its URL. */
@@ -21,9 +21,11 @@ export interface EndpointTrouble {
 
 export interface Health {
   readonly redis: RedisState
-  /** `null`: there is no journal, or it was not asked yet. */
+  /** `null`: there is no journal, or it was not checked yet. */
   readonly journalAnswers: boolean | null
   readonly endpoints: readonly EndpointTrouble[]
+  /** The number of endpoints without problems; `null`: not known yet. */
+  readonly wellEndpoints: number | null
 }
 
 interface Asked {
@@ -33,23 +35,24 @@ interface Asked {
   readonly pingJournal: (() => Promise<void>) | undefined
   endpoints(): Promise<[id: string, record: EndpointRecord][]>
   readonly gate: Pick<EndpointGate, 'state'>
-  /** By the clock of Redis. */
+  /** The clock of Redis. */
   now(): number
 }
 
 const FRESH_MS = 5_000
-/** So long the first reader waits. */
+/** The longest that the first reader waits. */
 const FIRST_MS = 2_000
 const PING_MS = 2_000
-/** Of so many endpoints the breakers are looked at. */
+/** The most endpoints whose breakers are checked. */
 const MOST_GATES = 1_000
 const UNKNOWN: Health = {
   redis: { state: 'unknown', version: null, usedMemory: null, maxMemory: null },
   journalAnswers: null,
   endpoints: [],
+  wellEndpoints: null,
 }
 
-/** How Redis, SQL and the endpoints are, looked at every few seconds while it is read. */
+/** The state of Redis, SQL and the endpoints, checked every few seconds while it is read. */
 export class HealthReader {
   readonly #asked: Asked
   readonly #onError: (error: unknown) => void
@@ -62,7 +65,7 @@ export class HealthReader {
     this.#onError = onError
   }
 
-  /** What the last look has found. */
+  /** The result of the last check. */
   async read(): Promise<Health> {
     if (this.#looking === undefined && performance.now() - this.#at > FRESH_MS) {
       this.#at = performance.now()
@@ -82,7 +85,7 @@ export class HealthReader {
 
   async #look(): Promise<void> {
     const [redis, journalAnswers, endpoints] = await Promise.all([this.#redis(), this.#journal(), this.#endpoints()])
-    this.#last = { redis, journalAnswers, endpoints }
+    this.#last = { redis, journalAnswers, ...endpoints }
   }
 
   async #redis(): Promise<RedisState> {
@@ -107,7 +110,7 @@ export class HealthReader {
     return within(PING_MS, answer, () => false)
   }
 
-  async #endpoints(): Promise<readonly EndpointTrouble[]> {
+  async #endpoints(): Promise<Pick<Health, 'endpoints' | 'wellEndpoints'>> {
     try {
       const all = await this.#asked.endpoints()
       const disabled = all.flatMap(([id, record]) =>
@@ -116,10 +119,12 @@ export class HealthReader {
       const enabled = all.filter(([, record]) => record.disabled === null).slice(0, MOST_GATES)
       const gates = await Promise.all(enabled.map(([id]) => this.#asked.gate.state(id, this.#asked.now())))
       const broken = enabled.filter((_, at) => gates[at]?.state === 'open' || gates[at]?.state === 'half-open')
-      return [...broken.map(([id, record]) => troubleOf(id, record, 'broken')), ...disabled]
+      const endpoints = [...broken.map(([id, record]) => troubleOf(id, record, 'broken')), ...disabled]
+      return { endpoints, wellEndpoints: all.length - endpoints.length }
     } catch (thrown) {
       this.#onError(thrown)
-      return this.#last.endpoints
+      const { endpoints, wellEndpoints } = this.#last
+      return { endpoints, wellEndpoints }
     }
   }
 }

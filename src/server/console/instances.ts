@@ -5,13 +5,13 @@ import { valuesOf } from '../records/hash-values.js'
 import { recordIn, type Form } from '../records/record-in.js'
 import type { ScriptRunner } from '../run-script.js'
 
-/** An instance of the service as all of them show it. */
+/** An instance of the service, as all instances show it. */
 export interface Instance {
   readonly id: string
   readonly host: string
   readonly pid: number
   readonly version: string
-  /** Epoch milliseconds of the clock of Redis, as the next. */
+  /** Epoch milliseconds by the clock of Redis, like `seenAt`. */
   readonly startedAt: number
   readonly seenAt: number
   readonly memory: number
@@ -21,10 +21,10 @@ export interface Instance {
   readonly eventLoopMs: number
 }
 
-/** What an instance measures of itself. */
+/** The measurements of an instance. */
 export type Readings = Pick<Instance, 'url' | 'connections' | 'waiting'>
 
-/** The commands of an ioredis client that are needed. */
+/** The commands of an ioredis client that this class sends. */
 interface HashCommands extends ScriptRunner {
   hset(key: string, field: string, value: string): Promise<unknown>
   hdel(key: string, ...fields: string[]): Promise<unknown>
@@ -32,14 +32,14 @@ interface HashCommands extends ScriptRunner {
 
 const KEY = 'redelayed:service:instances'
 const BEAT_MS = 5_000
-/** An instance that was silent for so long has ended. */
+/** An instance that has not reported for this time has ended. */
 const SILENT_MS = 15_000
-/** Of a text. */
+/** The most characters of a text. */
 const MOST_CHARS = 1_000
-/** How exactly the delay of timers is measured; each delay has it in it. */
+/** The resolution of the measured timer delay, which each measurement includes. */
 const RESOLUTION_MS = 20
 
-/** Each instance says every few seconds that it runs. */
+/** The running instances: each reports every few seconds. */
 export class Instances {
   readonly #redis: HashCommands
   readonly #now: () => number
@@ -69,7 +69,7 @@ export class Instances {
     clearInterval(this.#timer)
     this.#delay.disable()
     await this.#beat
-    await this.#redis.hdel(KEY, this.#self.id).catch(() => undefined) // its silence says the same
+    await this.#redis.hdel(KEY, this.#self.id).catch(() => undefined) // otherwise its silence ends it
   }
 
   async list(): Promise<Instance[]> {

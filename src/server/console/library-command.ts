@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
-/** Where the Redis is. */
+/** The address of the Redis. */
 export interface RedisAddress {
   readonly url: string
   readonly isCluster: boolean
@@ -10,15 +10,15 @@ export interface RedisAddress {
 
 const MOST_MS = 60_000
 const MIB = 1_048_576
-/** Of a document: this process parses it, so what a reader can ask for again and again is small. */
+/** The most bytes of a printed document: this process parses it, so the one that readers can request often is small. */
 const mostBytesOf = (command: string): number => (command === 'peek' ? 8 : 64) * MIB
-/** So much of what a command says about its arguments is for the client. */
+/** The most characters of a command's usage error that the client gets. */
 const MOST_MESSAGE = 500
 const WRONG_USAGE = 2
-/** So many processes at once, and so many commands that run or wait for one. */
+/** The most processes at once, and the most commands that run or wait for one. */
 const [LANES, MOST] = [2, 32]
 
-/** A command did not come to an end, or refused its arguments. The message is for the client of the API. */
+/** A command failed or refused its arguments. The message is for the client of the API. */
 export class CommandFailed extends Error {
   override name = 'CommandFailed'
   readonly isUsage: boolean
@@ -30,8 +30,8 @@ export class CommandFailed extends Error {
 }
 
 /**
- * Runs commands of the library's command line that only read, such as `doctor` and `peek`, and parses the document that they print. Each runs in a
- * process of its own, so that a large answer or a scan delays no request.
+ * Runs read-only commands of the library's command line, such as `doctor` and `peek`, and parses the document that they print. Each runs in a process
+ * of its own, so that a large answer or a scan delays no request.
  */
 export class LibraryCommand {
   readonly #redis: RedisAddress
@@ -48,11 +48,11 @@ export class LibraryCommand {
     this.#program = program
   }
 
-  /** `words` are the names of queues, whatever they begin with. @throws CommandFailed */
+  /** @param words names of queues, which may begin with any character @throws CommandFailed */
   async run(command: string, options: readonly string[] = [], words: readonly string[] = []): Promise<unknown> {
     const cluster = this.#redis.isCluster ? ['--cluster'] : []
     const own = [...cluster, ...options, ...(words.length === 0 ? [] : ['--', ...words])]
-    if (own.some((arg) => arg.includes('\0'))) throw new CommandFailed('a NUL cannot be in an argument', true)
+    if (own.some((arg) => arg.includes('\0'))) throw new CommandFailed('an argument cannot contain NUL', true)
     const args = [this.#program, command, '--json', ...own]
     if (this.#running.size >= MOST) throw new CommandFailed('too many readers look at this Redis; try again later')
     const lane = this.#count++ % LANES
@@ -70,11 +70,11 @@ export class LibraryCommand {
 
   #execute(args: readonly string[], maxBuffer: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      // the URL is in the environment: arguments are for all users of the machine to see
+      // the URL goes into the environment: all users of the machine can see arguments
       const env = { ...process.env, REDIS_URL: this.#redis.url }
       const limits = { timeout: MOST_MS, maxBuffer, signal: this.#stop.signal }
       execFile(process.execPath, args, { env, ...limits }, (error, stdout, stderr) => {
-        // a negative result, such as findings, makes the exit code 1
+        // a negative result, such as findings, has the exit code 1
         const document = error?.code === TOO_MUCH ? undefined : parsed(stdout)
         if (document === undefined) reject(failureOf(error, stderr))
         else resolve(document)
@@ -87,7 +87,7 @@ function installedProgram(): string {
   return join(dirname(createRequire(import.meta.url).resolve('redelayed/package.json')), 'dist/cli/main.js')
 }
 
-/** `undefined` for what is no whole document: a process that is killed prints the first part of one. */
+/** `undefined` for an incomplete document: a killed process prints only its first part. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -99,10 +99,10 @@ function parsed(text: string): unknown {
 const TOO_MUCH = 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER'
 
 function failureOf(error: (Error & { code?: unknown; killed?: boolean }) | null, stderr: string): CommandFailed {
-  if (error?.code === TOO_MUCH) return new CommandFailed('there is too much to show; ask for less')
-  if (error?.killed === true) return new CommandFailed('it took too long')
-  if (error?.code !== WRONG_USAGE) return new CommandFailed('it could not examine this Redis')
+  if (error?.code === TOO_MUCH) return new CommandFailed('the result is too large; request less')
+  if (error?.killed === true) return new CommandFailed('the command took too long')
+  if (error?.code !== WRONG_USAGE) return new CommandFailed('the command could not examine this Redis')
   const [message] = /(?<="message":)"(?:[^"\\]|\\.)*"/.exec(stderr) ?? []
   const text = parsed(message ?? '')
-  return new CommandFailed(typeof text === 'string' ? text.slice(0, MOST_MESSAGE) : 'the arguments are wrong', true)
+  return new CommandFailed(typeof text === 'string' ? text.slice(0, MOST_MESSAGE) : 'the arguments are invalid', true)
 }

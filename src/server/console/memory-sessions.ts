@@ -1,12 +1,12 @@
 import type { SessionCommands } from './sessions.js'
 
-/** More end the oldest. */
+/** The most sessions; one more ends the oldest. */
 const MOST = 10_000
 
-/** The sessions of one process that must not write into Redis. */
+/** The sessions of a process that must not write to Redis. */
 export class MemorySessions implements SessionCommands {
   readonly #values = new Map<string, { readonly value: string; readonly endsAt: number }>()
-  /** Members in the order in which they came; there is one set for each API key. */
+  /** The sets, one for each API key, with members in the order in which they came. */
   readonly #sets = new Map<string, Set<string>>()
 
   async set(key: string, value: string, _word: 'PX', ms: number): Promise<void> {
@@ -50,6 +50,6 @@ export class MemorySessions implements SessionCommands {
   }
 
   async pexpire(): Promise<void> {
-    // it has at most as many members as a key may have sessions
+    // not needed: a set has at most as many members as a key may have sessions
   }
 }

@@ -4,13 +4,14 @@ import { JournalError } from '../errors.js'
 import { cursorText, readCursor } from '../topics/cursor.js'
 import type { DeadLetters } from './dead-letters.js'
 import type { DueMessages } from './due-messages.js'
+import type { HeldTopics } from './held-topics.js'
 
 export interface MessageFilter {
   readonly id?: string | undefined
-  /** Only a journal finds it. */
+  /** Needs a journal. */
   readonly bizKey?: string | undefined
   readonly state?: 'visible' | 'delayed' | 'inFlight' | 'dead' | undefined
-  /** Epoch milliseconds; of dead letters, when they died. */
+  /** Epoch milliseconds; for dead letters, when they died. */
   readonly dueFrom?: number | undefined
   readonly dueTo?: number | undefined
 }
@@ -28,7 +29,7 @@ export interface FoundPage {
   readonly messages: FoundMessage[]
   readonly cursor?: string
   readonly source: 'redis' | 'journal'
-  /** False: some can be missing, since one request reads so much. */
+  /** False: some messages can be missing, because one request could not read everything. */
   readonly complete: boolean
 }
 
@@ -38,7 +39,7 @@ interface OpenTopics {
   readonly hasJournal: boolean
 }
 
-/** An id is looked for in so many topics. */
+/** The most topics searched for an id. */
 const MOST_TOPICS = 1_000
 const AT_ONCE = 20
 /** Later than any date. */
@@ -49,24 +50,26 @@ export class MessageSearch {
   readonly #topics: OpenTopics
   readonly #due: DueMessages
   readonly #dead: DeadLetters
+  readonly #held: HeldTopics
 
-  constructor(topics: OpenTopics, due: DueMessages, dead: DeadLetters) {
+  constructor(topics: OpenTopics, due: DueMessages, dead: DeadLetters, held: HeldTopics) {
+    this.#held = held
     this.#topics = topics
     this.#due = due
     this.#dead = dead
   }
 
-  /** @param names of the topics, in order */
+  /** @param names the topics to search, in order */
   async find(names: readonly string[], filter: MessageFilter, limit: number, cursor?: string): Promise<FoundPage> {
     if (filter.id !== undefined) return this.#byId(names, { ...filter, id: filter.id }, limit)
     if (filter.bizKey !== undefined)
       return this.#byBizKey(names, { ...filter, bizKey: filter.bizKey }, { limit, cursor })
     if (filter.state === 'dead') return this.#deadOnes(names, filter, limit, cursor)
-    if (filter.state === 'inFlight') return this.#inFlight(names, limit, cursor)
+    if (filter.state === 'inFlight') return this.#inFlight(names, filter, limit, cursor)
     return this.#byTime(names, filter, limit, cursor)
   }
 
-  /** Also one that is over, where a journal remembers it. */
+  /** Finds a message by id, also a final one if a journal has it. */
   async #byId(names: readonly string[], filter: MessageFilter & { id: string }, limit: number): Promise<FoundPage> {
     const messages: FoundMessage[] = []
     const some = names.slice(0, MOST_TOPICS)
@@ -87,7 +90,7 @@ export class MessageSearch {
     }
   }
 
-  /** Topic by topic in the order of ids, also those that are over; SQL finds them, and Redis says how they are. @throws JournalError */
+  /** Finds messages by business key, also final ones, topic by topic and by id: SQL finds them, and Redis has their state. @throws JournalError */
   async #byBizKey(
     names: readonly string[],
     filter: MessageFilter & { bizKey: string },
@@ -106,7 +109,7 @@ export class MessageSearch {
       const ids = (await topic?.idsWithBizKey(filter.bizKey, name === first ? String(after) : null, most)) ?? []
       const found = await Promise.all(ids.map((id) => this.#one(name, id, lacking)))
       messages.push(...found.filter((each) => each !== undefined).filter((each) => fits(each, filter)))
-      // of one key there can be many: what is found is looked at once, and the next page goes on after it
+      // one key can have many messages: the next page continues after the ids found here
       if (ids.length === most)
         return {
           messages,
@@ -118,12 +121,12 @@ export class MessageSearch {
     return { messages, source: 'journal', complete: lacking.length === 0 }
   }
 
-  /** @param lacking gets the names of topics whose messages that are over cannot be known: SQL is away */
+  /** @param lacking gets the names of topics whose final messages are unknown, because SQL is away */
   async #one(name: string, id: string, lacking: string[], bizKey?: string): Promise<FoundMessage | undefined> {
     const topic = await this.#topics.openIfThere(name)
     const remembered = async (): Promise<StoredMessage | undefined> => {
       try {
-        // one that does not answer is not asked for each topic
+        // after the first failure SQL is not asked again for each topic
         if (lacking.length === 0) return await topic?.remembered(id)
       } catch (thrown) {
         if (!(thrown instanceof JournalError)) throw thrown
@@ -156,13 +159,13 @@ export class MessageSearch {
     return { messages, ...(page.cursor !== undefined && { cursor: page.cursor }), source: 'redis', complete: true }
   }
 
-  /** Topic by topic; of one request only so many topics are looked at. */
-  async #inFlight(names: readonly string[], limit: number, cursor?: string): Promise<FoundPage> {
+  /** Lists messages in flight, topic by topic; a request reads a limited number of topics. */
+  async #inFlight(names: readonly string[], filter: MessageFilter, limit: number, cursor?: string): Promise<FoundPage> {
     const [first, firstShard, firstSkip] =
       cursor === undefined ? ['', 0, 0] : readCursor(cursor, ['string', { most: MOST_SHARDS - 1 }, 'number'])
     const messages: FoundMessage[] = []
     let looked = 0
-    for (const name of names.filter((each) => each >= String(first))) {
+    for (const name of await this.#held.of(names.filter((each) => each >= String(first)))) {
       const [shard, skip] = name === first ? [Number(firstShard), Number(firstSkip)] : [0, 0]
       if (messages.length >= limit || looked++ >= MOST_TOPICS)
         return { messages, cursor: cursorText([name, shard, skip]), source: 'redis', complete: true }
@@ -174,7 +177,7 @@ export class MessageSearch {
         // without the bodies
         ({ id, state, dueAt, attempts, priority }) => ({ topic: name, id, state, dueAt, attempts, priority }),
       )
-      messages.push(...page.messages)
+      messages.push(...page.messages.filter((each) => fits(each, filter)))
       if (page.next !== undefined)
         return {
           ...{ messages, cursor: cursorText([name, page.next.shard, page.next.skip]) },

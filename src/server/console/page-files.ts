@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 
-/** A file of the page in the forms in which it can be sent. */
+/** A file of the page, plain and compressed. */
 export interface PageFile {
   readonly type: string
   readonly etag: string
@@ -11,7 +11,7 @@ export interface PageFile {
   readonly gzip?: Buffer
 }
 
-/** The page as it was built: its document, and its assets by name. */
+/** The built page: its document, and its assets by name. */
 export interface PageFiles {
   readonly document: PageFile
   readonly assets: ReadonlyMap<string, PageFile>
@@ -30,7 +30,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const DOCUMENT = 'index.html'
 const COMPRESSED = ['.br', '.gz']
 
-/** Reads a folder with `index.html` and `assets`, all of it into memory; what the build has compressed stands beside each file. `undefined` where it was not built. */
+/** Reads a folder with `index.html` and `assets` into memory, with the compressed forms beside each file. `undefined` if it was not built. */
 export function readPageFiles(folder: string): PageFiles | undefined {
   if (!existsSync(join(folder, DOCUMENT))) return undefined
   const dir = join(folder, 'assets')

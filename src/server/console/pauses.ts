@@ -4,7 +4,7 @@ import { configKeyOf } from './reliable-keys.js'
 
 export type Paused = 'receive' | 'push'
 
-/** What is paused of topics. A topic is paused as a whole, so its first shard says it. */
+/** Reads which sides of topics are paused. A topic is paused as a whole, so its first shard shows it. */
 export class Pauses {
   readonly #redis: CountCommands
 
@@ -15,7 +15,7 @@ export class Pauses {
   async of(topics: readonly Topic[]): Promise<Paused[][]> {
     if (topics.length === 0) return []
     const keys = topics.map(({ shards }) => configKeyOf(shards[0]?.name ?? ''))
-    // each by itself: they are in several slots
+    // one pipeline each: the keys are in several slots
     const commands = keys.map((key) => this.#redis.pipeline([['hmget', key, 'pollPaused', 'addPaused']]).exec())
     return (await Promise.all(commands))
       .flatMap((replies) => replies ?? [])

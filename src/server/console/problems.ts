@@ -10,11 +10,13 @@ export interface Problem {
   readonly endpoint?: string
 }
 
-/** So many of one kind are named. */
+/** The most problems of a kind that are named. */
 const MOST_NAMED = 20
-/** A journal that is so far behind cannot be catching up with a burst only. */
+/** A journal that is further behind is not just catching up with a burst. */
 const BEHIND_MS = 10_000
 const BEHIND_CHANGES = 10_000
+/** Messages that are due for so long are no burst that consumers are busy with. */
+const WAITING_MS = 60_000
 
 const TROUBLES: Readonly<Record<EndpointTrouble['is'], readonly [Problem['severity'], code: string, text: string]>> = {
   gone: ['error', 'endpoint-disabled', 'is disabled: it answered 410'],
@@ -23,7 +25,7 @@ const TROUBLES: Readonly<Record<EndpointTrouble['is'], readonly [Problem['severi
   broken: ['error', 'endpoint-failing', 'fails, so webhooks to it wait'],
 }
 
-/** What is paused of the topics that a key is for. */
+/** The problems of topics: their pauses. */
 export function problemsOfTopics(topics: readonly TopicSample[]): Problem[] {
   const paused = topics.filter((each) => each.paused.length > 0)
   return [
@@ -33,10 +35,39 @@ export function problemsOfTopics(topics: readonly TopicSample[]): Problem[] {
       return { severity: 'warning', code: 'topic-paused', text: `The topic ${topic}: ${what} paused`, topic }
     }),
     ...more(paused.length, 'topic-paused', 'topics are paused'),
+    ...problemsOfWaiting(topics),
   ]
 }
 
-/** What is wrong with the service itself. */
+/** Where due messages wait for consumers: in one line, as ten thousand topics can have such. */
+function problemsOfWaiting(topics: readonly TopicSample[]): Problem[] {
+  const waiting = topics.filter(
+    ({ visible, oldestMs, paused }) => visible > 0 && oldestMs >= WAITING_MS && !paused.includes('receive'),
+  )
+  const [first] = waiting
+  if (first === undefined) return []
+  const { topic, visible, inFlight, oldestMs } = waiting.reduce((a, b) => (b.oldestMs > a.oldestMs ? b : a), first)
+  const many = visible === 1 ? '1 due message waits' : `${visible} due messages wait`
+  const others =
+    waiting.length === 1
+      ? ''
+      : `; ${waiting.length - 1} more ${waiting.length === 2 ? 'topic has' : 'topics have'} such`
+  const text = `The topic ${topic}: ${many}, the oldest for ${inWords(oldestMs)}${inFlight === 0 ? ', and no consumer has one' : ''}${others}`
+  return [{ severity: 'warning', code: 'topic-waiting', text, topic }]
+}
+
+function inWords(ms: number): string {
+  const minutes = Math.floor(ms / 60_000)
+  const [value, unit] =
+    minutes < 120
+      ? [minutes, 'minute']
+      : minutes < 2_880
+        ? [Math.floor(minutes / 60), 'hour']
+        : [Math.floor(minutes / 1_440), 'day']
+  return `${value} ${unit}${value === 1 ? '' : 's'}`
+}
+
+/** The problems of the service itself. */
 export function problemsOfService(
   { redis, journalAnswers, endpoints }: Health,
   lag: { readonly pending: number; readonly lagMs: number | null },
@@ -63,7 +94,7 @@ export function problemsOfService(
   return [...problems, ...more(endpoints.length, 'endpoint-failing', 'endpoints are disabled or fail')]
 }
 
-/** How many errors and warnings the doctor has found. */
+/** The number of errors and warnings that the doctor has found, as one problem. */
 export function problemsOfDoctor({ findings }: Report): Problem[] {
   const of = (severity: string): number => findings.filter((each) => each.severity === severity).length
   const [errors, warnings] = [of('error'), of('warning')]

@@ -6,11 +6,11 @@ import { Recent } from './recent.js'
 import { delayedScheduleOf, dueKeysOf } from './reliable-keys.js'
 import { shownLook, type ShownLook } from './shown-look.js'
 
-/** A queue of a library, in numbers; `null` for what its kind does not have, and where it cannot be read. */
+/** The counts of a library's queue; `null` for counts that its kind does not have or that could not be read. */
 export interface Queue {
   readonly name: string
   readonly kind: 'delayed' | 'reliable'
-  /** How many shards have keys; `null` for an ordinary queue. */
+  /** The number of shards that have keys; `null` for an ordinary queue. */
   readonly shards: number | null
   readonly pending: number | null
   readonly ready: number | null
@@ -19,12 +19,12 @@ export interface Queue {
   readonly quarantined: number | null
   readonly nextDueAt: number | null
   readonly overdueMs: number | null
-  /** How many clients deliver a delayed queue. */
+  /** The number of clients that deliver a delayed queue. */
   readonly subscribers: number | null
   readonly paused: readonly string[]
-  /** Repeats whose tick came and was not prepared. */
+  /** The number of repeats whose tick has come and was not prepared. */
   readonly stuckRepeats: number | null
-  /** Why it cannot be read. */
+  /** Why the queue cannot be read. */
   readonly error: string | null
 }
 
@@ -33,7 +33,7 @@ export interface QueueList {
   readonly at: number
 }
 
-/** What `redelayed stats --json` prints of a queue. */
+/** A queue as `redelayed stats --json` prints it. */
 interface Printed {
   readonly queue: string
   readonly kind: 'delayed' | 'reliable'
@@ -57,17 +57,17 @@ interface Printed {
   readonly repeats?: { readonly stuck: number }
 }
 
-/** The commands of an ioredis client that are needed. */
+/** The commands of an ioredis client that this class sends. */
 interface ReadCommands extends CountCommands {
   time(): Promise<(number | string)[]>
 }
 
 const LIST_FRESH_MS = 5_000
 const LOOK_FRESH_MS = 1_000
-/** Which shards a queue has. */
+/** How long the list of a queue's shards is reused. */
 const KEYS_FRESH_MS = 30_000
 
-/** The queues of a Redis that only libraries use, Java's too, seen through the command line of the library, which writes nothing. */
+/** The queues of a Redis that only libraries use, also those in Java, read with the library's command line, which writes nothing. */
 export class Queues {
   readonly #command: Pick<LibraryCommand, 'run'>
   readonly #redis: ReadCommands
@@ -80,7 +80,7 @@ export class Queues {
     this.#redis = redis
   }
 
-  /** All there are, sorted by name. @throws CommandFailed */
+  /** All queues, sorted by name. @throws CommandFailed */
   list(): Promise<QueueList> {
     return this.#lists.get('', async () => {
       const found = (await this.#command.run('stats')) as readonly Printed[]
@@ -91,7 +91,7 @@ export class Queues {
     })
   }
 
-  /** What `redelayed peek --json` prints, in bounded texts. @throws CommandFailed */
+  /** The output of `redelayed peek --json`, in bounded texts. @throws CommandFailed */
   look(name: string, { limit, codec }: { readonly limit: number; readonly codec: string }): Promise<ShownLook> {
     const options = ['--limit', String(limit), '--codec', codec]
     return this.#looks.get(JSON.stringify([name, limit, codec]), async () => {
@@ -99,7 +99,7 @@ export class Queues {
     })
   }
 
-  /** How many of its messages are due when. @throws CommandFailed */
+  /** When how many messages of a queue are due. @throws CommandFailed */
   async agenda(name: string, from: number | undefined, to: number | undefined, buckets: number): Promise<Agenda> {
     const schedules = await this.#keys.get(name, async () => {
       const found = (await this.#command.run('stats', [], [name])) as readonly Printed[]
@@ -119,7 +119,7 @@ export class Queues {
     return { at, from: span.from, to: span.to, bucketMs: span.bucketMs, ...counts.result() }
   }
 
-  /** Whether Redis answers. */
+  /** Rejects if Redis does not answer. */
   async ping(): Promise<void> {
     await this.#now()
   }
@@ -130,10 +130,10 @@ export class Queues {
   }
 }
 
-/** Where a queue is in the list. */
+/** The place of a queue in the list. */
 export type Place = readonly [start: string, rest: string]
 
-/** So much of a name is in a place, which goes into a cursor: of names that begin with the same, the hash says the order. */
+/** The most characters of a name in a place, which goes into a cursor: the hash orders names with the same beginning. */
 const MOST_START = 400
 
 export function placeOf({ name, kind }: Pick<Queue, 'name' | 'kind'>): Place {
@@ -141,7 +141,7 @@ export function placeOf({ name, kind }: Pick<Queue, 'name' | 'kind'>): Place {
   return [name.slice(0, MOST_START).toWellFormed(), `${hash} ${kind}`]
 }
 
-/** Below zero: `one` is before `other`. */
+/** Negative if `one` is before `other`. */
 export function compared(one: Place, other: Place): number {
   const at = one[0] === other[0] ? 1 : 0
   return one[at] < other[at] ? -1 : one[at] > other[at] ? 1 : 0

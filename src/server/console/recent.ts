@@ -1,11 +1,11 @@
 interface Limits {
-  /** So long after its end a result is given again. */
+  /** How long a finished result is reused. */
   readonly freshMs: number
-  /** So many results are kept. */
+  /** The most results that are kept. */
   readonly most: number
 }
 
-/** Results that are expensive to get, by their keys: one that is under way or fresh is given again. What is no longer fresh, and a failure, is not kept. */
+/** Caches expensive results by key: a call shares a result that is under way or fresh. Old results and failures are not kept. */
 export class Recent<T> {
   readonly #limits: Limits
   readonly #kept = new Map<string, Promise<T>>()

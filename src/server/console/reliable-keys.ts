@@ -1,4 +1,4 @@
-/** Those of the priorities 0 to 9, and that of messages with a group. */
+/** The number of schedules: those of the priorities 0 to 9, and that of messages with a group. */
 const SCHEDULES = 11
 const PRIORITIES = Array.from({ length: SCHEDULES }, (_, priority) => priority)
 
@@ -12,7 +12,23 @@ export function delayedScheduleOf(queue: string): string {
   return `redisson_delay_queue_timeout:${tagged(queue)}`
 }
 
-/** What holds for a queue in all processes. */
+/** The keys with the counts and pauses of a queue, in the order that the counting script takes. */
+export function countKeysOf(queue: string): readonly string[] {
+  const parts = [`messages:${tagged(queue)}`, `config:${tagged(queue)}`, `messages:${tagged(deadOf(queue))}`]
+  return [...parts.map((part) => `redelayed:reliable:${part}`), inFlightKeyOf(queue), ...dueKeysOf(queue)]
+}
+
+/** The key of a queue's messages in flight. */
+export function inFlightKeyOf(queue: string): string {
+  return `redelayed:reliable:in-flight:${tagged(queue)}`
+}
+
+/** The name of the queue of its dead letters. */
+function deadOf(queue: string): string {
+  return `${tagged(queue)}:dead`
+}
+
+/** The key of a queue's configuration, which all processes share. */
 export function configKeyOf(queue: string): string {
   return `redelayed:reliable:config:${tagged(queue)}`
 }

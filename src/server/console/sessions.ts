@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** The commands of an ioredis client that are needed. */
+/** The commands of an ioredis client that this class sends. */
 export interface SessionCommands {
   set(key: string, value: string, word: 'PX', ms: number): Promise<unknown>
   get(key: string): Promise<string | null>
@@ -12,25 +12,25 @@ export interface SessionCommands {
   pexpire(key: string, ms: number): Promise<unknown>
 }
 
-/** Whose session it is, and what proves it. */
+/** The owner of a session, and its proof. */
 export interface SessionOf {
   readonly keyId: string
   readonly proof: string
-  /** What the browser has sent. */
+  /** The token that the browser sent. */
   readonly token: string
 }
 
 export const SESSION_MS = 12 * 3_600_000
-/** So many sessions of one key there are at once; one more ends the oldest. */
+/** The most sessions of a key; one more ends the oldest. */
 export const MOST_SESSIONS = 100
-/** So many are looked at by one sign-in: what a stranger has put there can be any number. */
+/** The most old sessions that one sign-in ends: another program can have added any number. */
 const MOST_ENDED = 100
 const PREFIX = 'redelayed:service:session:'
-/** Of a key: the hashes of its sessions, and when they began. */
+/** The prefix of a key's set of sessions: their hashes, and when they began. */
 const ALL_PREFIX = 'redelayed:service:sessions:'
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
 
-/** The sessions of people who signed in at the page, for all instances. Redis has only the hash of what a browser sends. */
+/** The sessions of the page, shared by all instances. Redis stores only the hash of the token that a browser sends. */
 export class Sessions {
   readonly #redis: SessionCommands
 
@@ -38,7 +38,7 @@ export class Sessions {
     this.#redis = redis
   }
 
-  /** Resolves with what the browser is to send. @param proofOf that of the key for a session */
+  /** Resolves with the token for the browser. @param proofOf makes the key's proof for a token */
   async begin(keyId: string, proofOf: (token: string) => string): Promise<string> {
     const token = randomBytes(32).toString('base64url')
     await this.#redis.set(PREFIX + hashOf(token), `${keyId} ${proofOf(token)}`, 'PX', SESSION_MS)
@@ -59,10 +59,10 @@ export class Sessions {
     await this.#redis.zrem(ALL_PREFIX + session.keyId, hashOf(token))
   }
 
-  /** Among those of its key; those that are too many by now end. */
+  /** Adds a session to those of its key, and ends the oldest if there are too many. */
   async #note(keyId: string, hash: string): Promise<void> {
     const all = ALL_PREFIX + keyId
-    // what a stranger has put there is none of ours
+    // another program has put another type there: replace it
     await this.#redis.zadd(all, Date.now(), hash).catch(async (error: unknown) => {
       if (!(error instanceof Error && error.message.startsWith('WRONGTYPE'))) throw error
       await this.#redis.del(all)

@@ -1,9 +1,9 @@
 /** A payload as a reader may see it. */
 export interface ShownPayload {
-  /** As JSON, the first part of it where it is long. */
+  /** The payload as JSON, cut if it is long. */
   readonly text: string | null
   readonly isCut: boolean
-  /** Of what the codec cannot decode: the first 256 bytes, how many there are, and why. */
+  /** For a payload that the codec cannot decode: its first 256 bytes, its size, and why. */
   readonly hex: string | null
   readonly size: number | null
   readonly problem: string | null
@@ -13,7 +13,7 @@ export interface ShownMessage {
   readonly id: string | null
   readonly shard: string | null
   readonly state: string
-  /** When it is, was, or will be again visible. */
+  /** When the message becomes, became, or becomes again visible. */
   readonly at: number
   readonly ticket: string | null
   readonly priority: number | null
@@ -48,7 +48,7 @@ export interface ShownLook {
   } | null
 }
 
-/** `hex`, `size` and `problem` of what the command line could not decode. */
+/** A payload that the command line could not decode. */
 interface Undecodable {
   readonly hex: string
   readonly size: number
@@ -67,7 +67,7 @@ interface PrintedMessage {
   readonly failures: readonly { readonly attempt: number; readonly reason: string }[]
 }
 
-/** What `redelayed peek --json` prints. */
+/** The output of `redelayed peek --json`. */
 interface Printed {
   readonly queue: string
   readonly now: number | null
@@ -103,7 +103,7 @@ interface Printed {
 const MOST_TEXT = 4_096
 const MOST_REASON = 500
 
-/** Of a document that `peek` printed, in bounded texts, which do not keep the document in memory. */
+/** Extracts bounded texts from a document that `peek` printed, without keeping the document in memory. */
 export function shownLook(printed: unknown): ShownLook {
   const { queue: name, now, reliable, ...delayed } = printed as Printed
   return {
@@ -119,7 +119,7 @@ export function shownLook(printed: unknown): ShownLook {
   }
 }
 
-/** For a reader who may not see payloads. */
+/** The same for a reader who may not see payloads. */
 export function withoutPayloads({ delayed, reliable, ...look }: ShownLook): ShownLook {
   const blind = (message: ShownMessage): ShownMessage => ({ ...message, payload: null })
   return {
@@ -169,7 +169,7 @@ function shownMessage(message: PrintedMessage, name: string): ShownMessage {
   const { queue, id, state, visibleAt: at, priority, attempts, payload, undecodable, failures } = message
   return {
     ...{ id, shard: queue === name ? null : queue, state, at, ticket: null, priority },
-    // a dead letter begins anew; what it has behind it are its failures
+    // a dead letter counts its attempts anew; its failures have the earlier ones
     attempts: Math.max(attempts, failures.at(-1)?.attempt ?? 0),
     failure: start(failures.at(-1)?.reason ?? null, MOST_REASON),
     payload: shownPayload(payload, undecodable),
@@ -186,7 +186,7 @@ function shownPayload(value: unknown, undecodable: Undecodable | undefined): Sho
   return { text: start(text, MOST_TEXT), isCut, hex: null, size: null, problem: null }
 }
 
-/** A copy: the slice of a text would keep all of it in memory. */
+/** Copies the beginning of a text: a slice would keep the whole text in memory. */
 function start<T extends string | null>(text: T, most: number): T {
   if (text === null || text.length <= most) return text
   return Buffer.from(text.slice(0, most), 'utf16le').toString('utf16le') as T

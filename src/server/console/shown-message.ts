@@ -1,18 +1,18 @@
 import type { StoredMessage } from '../topics/topic.js'
 
 export interface Reader {
-  /** The reader may not see what is in messages, nor what endpoints have answered to them. */
+  /** The reader may see neither the contents of messages nor the answers of endpoints. */
   readonly isBlind: boolean
-  /** Bodies have at most so many bytes. */
+  /** The most bytes of a body. */
   readonly maxBody: number | undefined
 }
 
-/** A message as one reader gets it. */
+/** A message as a reader gets it. */
 export interface MessageForReader extends StoredMessage {
   readonly bodyHidden?: true
-  /** The body was longer: it has so many bytes. */
+  /** The body was cut; `bytes` is its whole size. */
   readonly bodyCut?: { readonly bytes: number }
-  /** The first part of the JSON text of a body that was cut. */
+  /** The beginning of the JSON text of a cut body. */
   readonly bodyText?: string
 }
 
@@ -28,12 +28,12 @@ export function messageFor(reader: Reader, message: StoredMessage): MessageForRe
   }
   const text = Buffer.from(JSON.stringify(body))
   if (text.length <= reader.maxBody) return message
-  // half a character at the end is left out
+  // drops an incomplete character at the end
   const bodyText = new TextDecoder().decode(text.subarray(0, reader.maxBody), { stream: true })
   return { ...rest, bodyText, bodyCut: { bytes: text.length } }
 }
 
-/** What a failure says to a reader: of an endpoint that answered, the status, as its answer can have what is in the message. */
+/** The reason of a failure for a reader. A blind reader gets only the status of an endpoint's answer, which can quote the message. */
 export function reasonFor(isBlind: boolean, reason: string): string {
   return isBlind ? reason.replace(/^(Webhook: \d{3}) [^]*$/, '$1') : reason
 }
@@ -47,7 +47,7 @@ function withoutAnswers<T extends Pick<StoredMessage, 'failures' | 'flow'>>(mess
   }
 }
 
-/** The same of a change in the flow of a message. */
+/** The same for a change in the history of a message. */
 export function errorFor(isBlind: boolean, error: string | null): string | null {
   return error === null ? null : reasonFor(isBlind, error)
 }

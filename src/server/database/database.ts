@@ -4,8 +4,6 @@ import { JournalError } from '../errors.js'
 import { asJournalError, isConflict } from './failures.js'
 import { STATEMENT_MS } from './limits.js'
 import { migrate, pendingMigrations, type DatabaseKind } from './migrations.js'
-import { mysqlPool } from './mysql-pool.js'
-import { postgresPool } from './postgres-pool.js'
 import { sqliteDialect } from './sqlite-dialect.js'
 import type { JournalTables } from './tables.js'
 
@@ -15,14 +13,14 @@ export type SqlTransaction = Transaction<JournalTables>
 const MOST_ATTEMPTS = 5
 const REST_BYTES = 192 * 1024
 
-/** The journal's SQL database: its errors are the journal's. */
+/** The journal's SQL database. It throws `JournalError`s. */
 export class JournalDatabase {
   readonly kind: DatabaseKind
   readonly #sql: Sql
   #mostBytes = Infinity
   #isClosed = false
 
-  /** @throws JournalError when it cannot be used; nothing is left open then */
+  /** @throws JournalError the database cannot be used; no connection stays open */
   static async open(target: DatabaseTarget, how: { readonly migrate: boolean }): Promise<JournalDatabase> {
     const database = new JournalDatabase(target)
     try {
@@ -47,7 +45,7 @@ export class JournalDatabase {
     this.#sql = new Kysely<JournalTables>({ dialect: dialectFor(target, statementMs) })
   }
 
-  /** So many bytes of a payload one statement can write. MySQL ends the connection where there are more, and with it what others wait for. */
+  /** The most bytes of a payload that one statement can write. MySQL closes the connection after a larger one, also for other callers. */
   get mostBytes(): number {
     return this.#mostBytes
   }
@@ -62,7 +60,7 @@ export class JournalDatabase {
     }
   }
 
-  /** All of `action` or nothing; it is repeated where another transaction was in its way. */
+  /** Runs `action` in a transaction, and repeats it after a conflict with another one. */
   async transaction<R>(action: (sql: SqlTransaction) => Promise<R>): Promise<R> {
     for (let attempt = 1; ; attempt++) {
       this.#assertOpen()
@@ -81,7 +79,7 @@ export class JournalDatabase {
           return result
         })
       } catch (thrown) {
-        // a server that closes the connection fails the rollback, too, which says nothing of why
+        // if the server closed the connection, the rollback fails too; its error does not say why
         const error = cause ?? thrown
         if (isConflict(error) && attempt < MOST_ATTEMPTS) continue
         const failed = asJournalError(error)
@@ -111,7 +109,7 @@ export class JournalDatabase {
     const { rows } = await this.run((db) =>
       text<{ bytes: number }>`select @@session.max_allowed_packet as bytes`.execute(db),
     )
-    // bytes are written with two digits each; the rest is for ids, headers and the statement
+    // each byte is written as two digits; the rest is for ids, headers and the statement
     const bytes = Number(rows[0]?.bytes)
     if (bytes > 0) this.#mostBytes = Math.max(0, Math.floor(bytes / 2) - REST_BYTES)
   }
@@ -122,16 +120,22 @@ export class JournalDatabase {
 }
 
 function withUnknownOutcome({ code, message, cause }: JournalError): JournalError {
-  return new JournalError(code, `${message}; it may have been written all the same`, { cause, outcome: 'unknown' })
+  return new JournalError(code, `${message}; it may still have been written`, { cause, outcome: 'unknown' })
 }
 
+/** Loads only the driver of the database in use: each takes as long as the rest of a start. */
 function dialectFor(target: DatabaseTarget, statementMs: number): Dialect {
   switch (target.kind) {
     case 'sqlite':
       return sqliteDialect(target.path)
     case 'postgres':
-      return new PostgresDialect({ pool: postgresPool(target.url, target.connections, statementMs) })
+      return new PostgresDialect({
+        pool: async () =>
+          (await import('./postgres-pool.js')).postgresPool(target.url, target.connections, statementMs),
+      })
     case 'mysql':
-      return new MysqlDialect({ pool: mysqlPool(target.url, target.connections, statementMs) })
+      return new MysqlDialect({
+        pool: async () => (await import('./mysql-pool.js')).mysqlPool(target.url, target.connections, statementMs),
+      })
   }
 }

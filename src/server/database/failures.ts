@@ -21,7 +21,7 @@ const locked: Meaning = [
   'another process has it open; stop that process, or use PostgreSQL or MySQL for several',
 ]
 
-/** By the driver's code: names of SQLite and MySQL, states of PostgreSQL, errors of sockets. */
+/** The meanings by the driver's code: names of SQLite and MySQL, states of PostgreSQL, errors of sockets. */
 const BY_CODE = new Map<string, Meaning>([
   ['SQLITE_NOTADB', notADatabase],
   ['SQLITE_CORRUPT', notADatabase],
@@ -88,7 +88,7 @@ function byPattern(code: string, text: string, errno: unknown): Meaning | undefi
   return undefined
 }
 
-/** Whether two rows of the same key were inserted at once: the transaction can be repeated. */
+/** Whether the statement conflicted with another transaction, so that its own can be repeated. */
 export function isConflict(thrown: unknown): boolean {
   const { code } = (thrown ?? {}) as DriverError
   return ['SQLITE_CONSTRAINT', '23505', '40001', '40P01', 'ER_DUP_ENTRY', 'ER_LOCK_DEADLOCK'].includes(String(code))

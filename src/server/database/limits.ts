@@ -1,4 +1,4 @@
-/** How long a connection to the database may take. */
+/** The longest that opening a connection may take. */
 export const CONNECT_MS = 5_000
-/** A server that was stopped, or is behind a dead network, answers nothing: a statement ends after so long. */
+/** The longest that a statement may take: a stopped server, or one behind a dead network, never answers. */
 export const STATEMENT_MS = 20_000

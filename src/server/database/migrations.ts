@@ -6,9 +6,9 @@ export type DatabaseKind = 'sqlite' | 'postgres' | 'mysql'
 
 type Type = ColumnDataType | RawBuilder<unknown>
 
-/** What the three call the same thing. */
+/** The column types of the three databases. */
 interface Types {
-  /** Of ids and names: compared byte by byte. */
+  /** The type of ids and names, which are compared byte by byte. */
   readonly name: Type
   readonly payload: Type
   /** 16 bytes. */
@@ -31,7 +31,7 @@ const TYPES: Readonly<Record<DatabaseKind, Types>> = {
 
 function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
   const { name, payload, digest, number, serial } = TYPES[kind]
-  /** MySQL commits each statement of a migration by itself: one that was interrupted finds a part of it done. */
+  /** Creates an index unless it exists. MySQL commits each statement of a migration by itself, so a repeated migration can find it. */
   const index = async (db: Kysely<never>, called: string, table: string, columns: string[]): Promise<void> => {
     if (kind === 'mysql' && (await hasIndex(db, called))) return
     const create = db.schema.createIndex(called).on(table).columns(columns)
@@ -107,7 +107,7 @@ function migrationsFor(kind: DatabaseKind): Record<string, Migration> {
         if (kind !== 'mysql' || !(await hasColumn(db, 'redelayed_messages', 'biz_key')))
           await db.schema.alterTable('redelayed_messages').addColumn('biz_key', digest).execute()
         const [called, columns] = ['redelayed_messages_biz_key', ['queue', 'biz_key', 'id']] as const
-        // most messages have none: where the database can, they cost the index nothing
+        // a partial index, if the database has them: most messages have no business key
         const some = sql`biz_key is not null`
         if (kind === 'mysql') await index(db, called, 'redelayed_messages', [...columns])
         else
@@ -146,7 +146,7 @@ async function hasColumn(db: Kysely<never>, table: string, column: string): Prom
 
 const TABLE = 'redelayed_migrations'
 
-/** Which migrations a database still needs, in order. @throws JournalError ERR_JOURNAL_SCHEMA_NEWER */
+/** The migrations that a database still needs, in order. @throws JournalError ERR_JOURNAL_SCHEMA_NEWER */
 export async function pendingMigrations(db: Kysely<JournalTables>, kind: DatabaseKind): Promise<string[]> {
   const known = Object.keys(migrationsFor(kind))
   const tables = await db.introspection.getTables()
@@ -164,16 +164,16 @@ export async function pendingMigrations(db: Kysely<JournalTables>, kind: Databas
   return known.filter((name) => !done.has(name))
 }
 
-/** Where PostgreSQL makes the tables; other schemas of the database can have a journal of their own. */
+/** The schema in which PostgreSQL creates the tables; other schemas can have journals of their own. */
 async function schemaOf(db: Kysely<JournalTables>, kind: DatabaseKind): Promise<string | undefined> {
   if (kind !== 'postgres') return undefined
   const { rows } = await sql<{ name: string | null }>`select current_schema() as name`.execute(db)
   const name = rows[0]?.name
   if (name) return name
-  throw new JournalError('ERR_JOURNAL_ACCESS', 'the search_path of its user names no schema that is there: make one')
+  throw new JournalError('ERR_JOURNAL_ACCESS', 'the search_path of its user names no existing schema: create one')
 }
 
-/** Brings the tables to this version; resolves with the names of what was done. */
+/** Brings the tables to this version; resolves with the names of the migrations done. */
 export async function migrate(db: Kysely<JournalTables>, kind: DatabaseKind): Promise<string[]> {
   if ((await pendingMigrations(db, kind)).length === 0) return []
   const schema = await schemaOf(db, kind)

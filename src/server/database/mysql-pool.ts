@@ -6,8 +6,8 @@ type OnConnection = Parameters<MysqlPool['getConnection']>[0]
 type OnResult = (error: unknown, result: never) => void
 
 /**
- * Connections of MySQL or MariaDB, which `mysql2` would wait for without a limit, and on which it would wait for answers without one. A connection on
- * which a statement had no answer is closed: what it was in the middle of is unknown.
+ * Connections to MySQL or MariaDB with time limits, which `mysql2` lacks, for free connections and for answers. A connection on which a statement had no
+ * answer is closed, because its state is unknown.
  */
 export function mysqlPool(uri: string, connectionLimit: number, statementMs: number): MysqlPool {
   const pool = createPool({
@@ -46,11 +46,11 @@ function connectionOf(connection: PoolConnection, statementMs: number): MysqlPoo
       if (isSettled) return
       isSettled = true
       clearTimeout(timer)
-      // what the server itself refuses has a state of SQL; without an answer the next statement would wait behind this one
+      // an error of the server has a SQL state; without an answer the next statement would wait behind this one
       if (error !== null && !('sqlState' in error && error.sqlState !== undefined)) connection.destroy()
       callback(error, result as never)
     }
-    // not that of mysql2, which goes on after the server has closed the connection
+    // not the timeout of mysql2, which keeps running after the server has closed the connection
     const timer = setTimeout(() => {
       settle(timeout('the statement had no answer', statementMs))
     }, statementMs)

@@ -1,19 +1,19 @@
 /**
- * Values on their way to another thread: one buffer, which changes hands, and the texts, each different one once. As an array each value would be
- * written and read by itself, and a small buffer of Node's would be copied together with the 8 KiB that it is a part of.
+ * Values for another thread: one transferable buffer, and the distinct texts. In an array, each value would be serialized by itself, and a small Node
+ * buffer would be copied together with its pool of 8 KiB.
  */
 export interface Packed {
   readonly count: number
-  /** For each value eight bytes, a number: itself, its length, or its place; then for each a byte, its kind; then the bytes. */
+  /** First eight bytes for each value, a number: the value, its length, or its place; then a byte for each, its kind; then the bytes. */
   readonly buffer: ArrayBuffer
-  /** Texts, and what is neither text nor number nor bytes. */
+  /** The texts, and all values that are neither numbers nor bytes. */
   readonly others: readonly unknown[]
 }
 
 const NULL = 0
 const NUMBER = 1
 const BYTES = 2
-/** The same bytes as the first ones: the name of the queue in each row. */
+/** The same bytes as the first ones, such as the name of the queue in each row. */
 const FIRST_BYTES = 3
 const OTHER = 4
 const SLOT = 8
@@ -59,7 +59,7 @@ export function pack(given: readonly unknown[]): Packed {
   return { count, buffer, others }
 }
 
-/** The same values; the bytes are views of the one buffer. */
+/** Restores the values; bytes are views of the one buffer. */
 export function unpack({ count, buffer, others }: Packed): unknown[] {
   const slots = new Float64Array(buffer, 0, count)
   const kinds = new Uint8Array(buffer, count * SLOT, count)

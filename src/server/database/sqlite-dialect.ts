@@ -13,7 +13,7 @@ import {
 import { pack, unpack } from './packed.js'
 import { OPENED, type SqliteReply, type SqliteRequest } from './sqlite-protocol.js'
 
-/** SQLite by one connection in a thread of its own. */
+/** SQLite with one connection in a thread of its own. */
 export function sqliteDialect(path: string): Dialect {
   return {
     createDriver: () => new SqliteThreadDriver(path),
@@ -23,7 +23,7 @@ export function sqliteDialect(path: string): Dialect {
   }
 }
 
-/** In the sources it is TypeScript, which a new thread can read only once `tsx` is registered there. */
+/** Starts the thread. In the sources it is TypeScript, so the thread has to register `tsx` first. */
 function startThread(path: string): Worker {
   const isSource = import.meta.url.endsWith('.ts')
   const module = new URL(`./sqlite-worker${isSource ? '.ts' : '.js'}`, import.meta.url)
@@ -33,7 +33,7 @@ function startThread(path: string): Worker {
   return new Worker(text, { ...options, eval: true })
 }
 
-/** One connection, which its users have in turn. */
+/** Hands its one connection to one user after the other. */
 class SqliteThreadDriver implements Driver {
   readonly #path: string
   #connection: SqliteThread | undefined
@@ -55,7 +55,7 @@ class SqliteThreadDriver implements Driver {
     await before
     this.#release = release
     try {
-      // a thread that ran out of memory is replaced; what it had committed is in the file
+      // a thread that ran out of memory is replaced; its commits are in the file
       if (this.#connection === undefined || this.#connection.hasEnded)
         this.#connection = await SqliteThread.open(this.#path)
       return this.#connection
@@ -81,7 +81,7 @@ class SqliteThreadDriver implements Driver {
     try {
       await connection.executeQuery(CompiledQuery.raw('rollback'))
     } catch (error) {
-      // some failures, as that of a full disk, have rolled it back already, and are what the caller has to see
+      // some failures, such as a full disk, have already rolled back; the caller must see those
       if (!/no transaction is active/.test(String(error))) throw error
     }
   }

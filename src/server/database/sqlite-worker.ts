@@ -1,4 +1,4 @@
-// The thread that has the one connection to a SQLite file: its calls block, and must delay no timer of the service.
+// The thread with the one connection to a SQLite file: its calls block, and must not delay timers of the service.
 import { createRequire } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import { pack, unpack, type Packed } from './packed.js'
@@ -7,7 +7,7 @@ import { OPENED, type SqliteReply, type SqliteRequest } from './sqlite-protocol.
 interface Statement {
   all(...parameters: unknown[]): unknown[]
   run(...parameters: unknown[]): { changes: number | bigint }
-  /** Of libsql: rows are arrays then, which takes half of the time that objects take. */
+  /** Only libsql has it: makes rows arrays, which takes half the time of objects. */
   raw?(isRaw: boolean): unknown
   columns?(): { name: string }[]
 }
@@ -18,9 +18,9 @@ interface Database {
   close(): void
 }
 
-/** So many prepared statements are kept. */
+/** The most prepared statements that are kept. */
 const MOST_STATEMENTS = 200
-/** How long another process may take to let go of the file, in milliseconds. */
+/** How long to wait until another process releases the file, in milliseconds. */
 const LOCK_WAIT_MS = 2_000
 /** SQLite's primary result codes; `node:sqlite` gives numbers, `libsql` names. */
 const CODES = new Map<number, string>([
@@ -73,7 +73,7 @@ function isQuery(sql: string): boolean {
 function answer({ call, sql, parameters }: SqliteRequest): SqliteReply {
   const values = unpack(parameters)
   const statement = prepare(sql)
-  // libsql takes a single argument of bytes for an object with named parameters; an array it takes for what it is
+  // libsql would take a single argument of bytes for an object of named parameters; an array is unambiguous
   const given = isBuiltin ? values : [values]
   if (!isQuery(sql)) return { call, ...nothing(), changes: Number(statement.run(...given).changes) }
   const rows = statement.all(...given)
@@ -132,7 +132,7 @@ port.on('message', (request: SqliteRequest | 'close') => {
 attempt(OPENED, () => {
   database = open((workerData as { path: string }).path)
   database.exec(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}`)
-  // The lock is the operating system's, so it ends with the process: a second process is refused while the first one lives.
+  // The lock belongs to the operating system and ends with the process: while it lives, a second process is refused.
   database.exec('PRAGMA locking_mode = EXCLUSIVE')
   database.exec('PRAGMA journal_mode = WAL')
   database.exec('PRAGMA synchronous = FULL')

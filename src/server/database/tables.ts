@@ -4,7 +4,7 @@ import type { Generated } from 'kysely'
 export type Bytes = Uint8Array
 
 /**
- * Where a message is. `accepted`: the row is committed, Redis is not known to have the message; `open`: Redis has it, waiting or in flight.
+ * The state of a message. `accepted`: the row is committed, but Redis is not known to have the message; `open`: Redis has it, waiting or in flight.
  * The others are final.
  */
 export type RowState = 'accepted' | 'open' | 'handled' | 'dead' | 'expired' | 'removed' | 'moved' | 'refused'
@@ -13,8 +13,8 @@ export const OPEN_STATES: readonly RowState[] = ['accepted', 'open']
 export const FINAL_STATES: readonly RowState[] = ['handled', 'dead', 'expired', 'removed', 'moved', 'refused']
 
 /**
- * A message: everything needed to make it again, and its latest state. Names and ids are bytes, so that no collation takes two ids for one.
- * `generation`, `change_ms` and `change_seq` are the change that the row shows; an older one does not overwrite it.
+ * A message: everything needed to restore it, and its latest state. Names and ids are bytes, so that no collation treats two ids as equal.
+ * `generation`, `change_ms` and `change_seq` identify the change that the row shows; an older change does not overwrite it.
  */
 export interface MessageTable {
   queue: Bytes
@@ -25,11 +25,11 @@ export interface MessageTable {
   attempts: number
   expires_at: number | null
   delivery_limit: number | null
-  /** Its group, where it has one. */
+  /** Its group, if it has one. */
   message_group: Bytes | null
   /** JSON. */
   headers: Bytes | null
-  /** See `bizKeyDigest`: a search finds the messages of a business key by it. */
+  /** See `bizKeyDigest`: searches by business key use it. */
   biz_key: Bytes | null
   payload: Bytes
   /** JSON: the failed attempts. */
@@ -41,7 +41,7 @@ export interface MessageTable {
   change_seq: number
 }
 
-/** What happened to the messages, a row for each change. */
+/** The history of messages, a row for each change. */
 export interface FlowTable {
   seq: Generated<number>
   queue: Bytes
@@ -53,23 +53,23 @@ export interface FlowTable {
   error: Bytes | null
 }
 
-/** How far each queue's change stream is in this database. */
+/** For each queue, the place in its change stream up to which this database has it. */
 export interface PositionTable {
   queue: Bytes
-  /** Rises each time Redis was found to have forgotten something. */
+  /** Increases each time the journal finds that Redis has forgotten something. */
   generation: number
   epoch: string | null
   change_ms: number
   change_seq: number
-  /** `<ms>-<seq> <digest>` of the last entry that is in this database, which differs for another entry of the same id. */
+  /** `<ms>-<seq> <digest>` of the last entry in this database; another entry with the same id has another digest. */
   digest: string | null
-  /** Entries of the stream until this time can be in the flow table already: Redis went back to before it. */
+  /** Entries of the stream up to this time may already be in the flow table: Redis went back to before it. */
   reread_until: number
-  /** JSON: the queue's configuration, which Redis can lose, too. */
+  /** JSON: the queue's configuration, which Redis can lose too. */
   config: Bytes | null
-  /** 1 while what Redis lacks is being put back. */
+  /** 1 while a repair puts back what Redis lacks. */
   repair: number
-  /** How far that is. */
+  /** The progress of the repair. */
   repair_stage: string
   repair_id: Bytes | null
   repair_owner: string

@@ -3,8 +3,8 @@ import type { DatabaseKind } from './migrations.js'
 import type { JournalTables } from './tables.js'
 
 /**
- * Writes many rows by few statements. The text of a statement depends on the number of its rows only and is kept, because the query builder
- * would take longer for hundreds of rows than the database does.
+ * Writes many rows with few statements. The text of a statement depends only on its number of rows and is cached: for hundreds of rows the query builder
+ * would take longer than the database.
  */
 export class Upsert<Row> {
   readonly #kind: DatabaseKind
@@ -15,7 +15,7 @@ export class Upsert<Row> {
   readonly #mostBytes: number
   readonly #texts = new Map<number, string>()
 
-  /** `updated`: what a row that is there gets; with none of them there must be no such row. */
+  /** `updated`: the columns that an existing row gets; without any, the row must not exist. */
   constructor(
     kind: DatabaseKind,
     table: keyof JournalTables,
@@ -84,7 +84,7 @@ export class Upsert<Row> {
   }
 }
 
-/** Of one statement with several rows; MySQL takes 16 MiB by default, and writes bytes with two digits each. */
+/** The most bytes of a statement with several rows; MySQL takes 16 MiB by default, with two digits for each byte. */
 const MOST_BYTES = 4 * 1024 * 1024
 
 function bytesOf(parameters: readonly unknown[]): number {
@@ -93,7 +93,7 @@ function bytesOf(parameters: readonly unknown[]): number {
   return bytes
 }
 
-/** A few sizes, so that there are a few texts. */
+/** Few sizes, so that few texts are cached. */
 function sizeOf(left: number): number {
   if (left >= 200) return 200
   if (left >= 50) return 50

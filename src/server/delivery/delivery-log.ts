@@ -2,16 +2,16 @@ import type { Form } from '../records/record-in.js'
 import type { Answer } from './sender.js'
 import { StreamLog, type LogCommands, type LogPage } from './stream-log.js'
 
-/** What is kept of one webhook that was sent. */
+/** The log entry of a sent webhook. */
 export interface LoggedDelivery {
-  /** The message's. */
+  /** The id of the message. */
   readonly id: string
   readonly topic: string
   readonly attempt: number
   /** Epoch milliseconds. */
   readonly at: number
   readonly outcome: 'delivered' | 'failed' | 'gone'
-  /** Of the answer; `null` where there was none, and `error` says why. */
+  /** The status of the answer; `null` if there was none, and `error` says why. */
   readonly status: number | null
   readonly error: string | null
   readonly tookMs: number
@@ -19,7 +19,7 @@ export interface LoggedDelivery {
   readonly answer: string
 }
 
-/** Where a page of several endpoints ends: what is newer was on it, and of the same place what is of endpoints up to this one. */
+/** Where a page of several endpoints ends: newer entries were on it, and, of the same place, those of endpoints up to this one. */
 export interface DeliveryPlace {
   readonly place: string
   readonly endpoint: string
@@ -41,7 +41,7 @@ const FORM: Form<LoggedDelivery> = {
   outcome: (value) => OUTCOMES.includes(value),
 }
 
-/** The last so many of each endpoint, for so long. */
+/** How many of the last webhooks of each endpoint are kept, and how long. */
 const BOUNDS = { count: 500, ms: 7 * 86_400_000 }
 const ANSWER_BYTES = 4_096
 
@@ -63,14 +63,14 @@ export class DeliveryLog {
   }
 
   /**
-   * Those of several endpoints together, the newest first, from behind a place on. Only logs that have something new enough are read beyond their first
-   * entry, some at a time: a page of a thousand endpoints is in memory with the entries of a few.
+   * Lists the webhooks of several endpoints together, the newest first, after a place. It reads the first entry of each log, and more only of logs that are
+   * new enough, some at a time: a page of a thousand endpoints holds the entries of a few in memory.
    */
   async listOf(endpoints: readonly string[], count: number, after?: DeliveryPlace): Promise<DeliveriesOfAll> {
     const heads = new Map<string, string>()
     await inChunks(endpoints, async (endpoint) => {
       const { entries, next } = await this.#log.places(keyOf(endpoint), 1, beginOf(endpoint, after))
-      const head = entries[0]?.place ?? next // an entry that no instance has written hides none behind it
+      const head = entries[0]?.place ?? next // a foreign entry must not hide the entries after it
       if (head !== undefined) heads.set(endpoint, head)
     })
     const found: PlacedDelivery[] = []
@@ -95,7 +95,7 @@ export class DeliveryLog {
     }
   }
 
-  /** A page of a log ends early where its entries are large. */
+  /** Reads several pages of a log if needed: a page with large entries ends early. */
   async #some(endpoint: string, count: number, before: string | undefined): Promise<PlacedDelivery[]> {
     const found: PlacedDelivery[] = []
     for (let from = before; found.length < count;) {
@@ -118,16 +118,16 @@ export function loggedAnswer(answer: Answer): Pick<LoggedDelivery, 'status' | 'e
     : { status: null, error: answer.reason, tookMs: answer.tookMs, answer: '' }
 }
 
-/** So that an entry has at most about twice these bytes: what is no text would be six times as long in JSON. */
+/** Replaces control characters, which JSON would make six times as long, so that an entry has at most about twice these bytes. */
 function shownText(body: Buffer): string {
   // eslint-disable-next-line no-control-regex -- these are what JSON makes long
   const text = body.toString().replaceAll(/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]/g, '?')
   const bytes = Buffer.from(text)
-  // half a character at the end is left out
+  // drops an incomplete character at the end
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, ANSWER_BYTES), { stream: true })
 }
 
-/** Logs that are read at once. */
+/** The most logs read at once. */
 const READ_AT_ONCE = 8
 
 async function inChunks(all: readonly string[], work: (each: string) => Promise<void>): Promise<void> {
@@ -144,7 +144,7 @@ function byPlace(a: string, b: string): number {
   return msB - msA || nB - nA
 }
 
-/** Places are of one log: another endpoint can have the same one. */
+/** The place to read before. Another endpoint's log can have an entry of the same place, which a later endpoint still has to show. */
 function beginOf(endpoint: string, after: DeliveryPlace | undefined): string | undefined {
   if (after === undefined || endpoint <= after.endpoint) return after?.place
   const [ms = '0', n = '0'] = after.place.split('-')

@@ -7,9 +7,9 @@ import type { Answer, Sender } from './sender.js'
 import { signatureHeaders } from './signature.js'
 import { verdictOn } from './verdict.js'
 
-/** So long Redis may take for an answer of the gate. */
+/** The longest that the gate may take to answer. */
 const GATE_MS = 2_000
-/** So long a message waits for a gate that did not answer. */
+/** How long a message waits after the gate did not answer. */
 const CLOSED_MS = 2_000
 const GONE_MS = 10_000
 
@@ -23,17 +23,17 @@ export interface Webhook {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** What became of a delivery. */
+/** The outcome of a delivery. */
 export type Delivered =
   | { readonly is: 'delivered'; readonly answer: Answer }
-  /** The endpoint is paused, limited, or its breaker is open; or the service stops. That is no attempt. */
+  /** The endpoint is paused or limited, its breaker is open, or the service stops. This does not count as an attempt. */
   | { readonly is: 'held'; readonly waitMs: number }
-  /** An attempt that failed; the endpoint asked for at least this pause. */
+  /** The attempt failed; the endpoint asked for at least this pause. */
   | { readonly is: 'failed'; readonly answer: Answer; readonly pauseMs: number; readonly failingMs: number }
-  /** The endpoint answered 410 and wants nothing more. */
+  /** The endpoint answered 410: it wants no more webhooks. */
   | { readonly is: 'gone'; readonly answer: Answer }
 
-/** One delivery of one webhook: through the gate, signed, sent, and judged. */
+/** Delivers webhooks: asks the gate, signs, sends, and judges the answer. */
 export class Delivery {
   readonly #sender: Sender
   readonly #gate: EndpointGate
@@ -41,7 +41,7 @@ export class Delivery {
   readonly #now: () => number
   readonly #tracing: Tracing | undefined
 
-  /** @param now epoch milliseconds of this process: receivers hold the timestamp against a clock of their own, not against that of Redis */
+  /** @param now epoch milliseconds of this process: receivers compare the timestamp with their own clock, not with that of Redis */
   constructor(
     sender: Sender,
     gate: EndpointGate,
@@ -60,18 +60,18 @@ export class Delivery {
     const waitMs = await this.#enter(endpoint)
     if (waitMs > 0) return { is: 'held', waitMs }
     const answer = await this.send(endpoint, webhook, signal)
-    // a service that stops says nothing of the endpoint
+    // a missing answer while the service stops is not the endpoint's fault
     if (signal?.aborted === true && answer.is === 'none') return { is: 'held', waitMs: 0 }
     const verdict = verdictOn(answer, this.#now())
     const pauseMs = verdict.is === 'throttled' ? verdict.waitMs : 0
-    // what is gone gets nothing more while it is being disabled
+    // an endpoint that is gone gets no more webhooks while it is being disabled
     const ended = verdict.is === 'delivered' || verdict.is === 'refused' ? verdict.is : 'failed'
     const failingMs = await this.#leave(endpoint, ended, verdict.is === 'gone' ? GONE_MS : pauseMs)
     if (verdict.is === 'delivered' || verdict.is === 'gone') return { is: verdict.is, answer }
     return { is: 'failed', answer, pauseMs, failingMs }
   }
 
-  /** For so long the gate lets nothing through to the endpoint; without an answer of the gate for a while. */
+  /** How long the gate holds webhooks to the endpoint; a default time if the gate does not answer. */
   async heldMs({ id }: Endpoint): Promise<number> {
     try {
       return await within(GATE_MS, this.#gate.heldMs(id), late('Redis did not say in time whether an endpoint is held'))
@@ -81,7 +81,7 @@ export class Delivery {
     }
   }
 
-  /** Without an answer of the gate nothing is sent, and that is no attempt. */
+  /** How long to wait before sending. If the gate does not answer, nothing is sent, which does not count as an attempt. */
   async #enter({ id, perSecond }: Endpoint): Promise<number> {
     try {
       return await within(GATE_MS, this.#gate.enter(id, perSecond), late('Redis did not let a webhook pass in time'))
@@ -91,7 +91,7 @@ export class Delivery {
     }
   }
 
-  /** Without an answer of the gate the verdict on the webhook stays what it is. */
+  /** Reports the end of a webhook to the gate. If the gate does not answer, the verdict stands. */
   async #leave({ id }: Endpoint, ended: Ended, pauseMs: number): Promise<number> {
     try {
       const left = this.#gate.leave(id, ended, pauseMs)
@@ -102,9 +102,9 @@ export class Delivery {
     }
   }
 
-  /** Signed and sent, past the gate. */
+  /** Signs and sends a webhook without asking the gate. */
   async send(endpoint: Endpoint, webhook: Webhook, signal?: AbortSignal): Promise<Answer> {
-    // without the path, which can have a secret
+    // without the path, which can contain a secret
     const span = this.#tracing?.start('CLIENT', 'POST', webhook.headers, {
       'http.request.method': 'POST',
       'server.address': endpoint.url.hostname,
@@ -134,7 +134,7 @@ export class Delivery {
   }
 }
 
-/** Headers of the message go along under a prefix, so that none of them can pass for one of the request. */
+/** The headers of the message, prefixed so that none can be mistaken for a header of the request. */
 function forwarded(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   const names = Object.entries(headers).filter(([name]) => /^[\w-]{1,64}$/.test(name))
   return Object.fromEntries(

@@ -27,10 +27,10 @@ export interface DispatcherParts {
   readonly onError: (error: unknown) => void
 }
 
-/** An endpoint is disabled when nothing was delivered to it for so long, and it was tried. */
+/** An endpoint that was tried and took no webhook for this time is disabled. */
 const FAILING_MS = 5 * 86_400_000
 const REFRESH_MS = 1_000
-/** A look at all topics takes at most so much of the time. */
+/** The greatest share of time spent on refreshing all topics. */
 const REFRESH_SHARE = 0.02
 
 interface Running {
@@ -39,17 +39,19 @@ interface Running {
   readonly version: string
 }
 
-/** Delivers the messages of all topics that have an endpoint. Every instance does so; nothing says which of them delivers what. */
+/** Delivers the messages of all topics that have an endpoint. Every instance does so; any of them can deliver any message. */
 export class Dispatcher {
   readonly #parts: DispatcherParts
   readonly #delivery: Delivery
   readonly #pumps = new Map<string, Running>()
   readonly #lanes = new Map<string, { readonly lane: Lane; readonly concurrency: number }>()
   readonly #stopping = new Set<Promise<void>>()
-  /** As of the last look. */
+  /** The endpoints at the last refresh. */
   #records: ReadonlyMap<string, EndpointRecord> = new Map()
   #timer: NodeJS.Timeout | undefined
   #refreshing = Promise.resolve()
+  /** A refresh that was requested and has not begun. */
+  #next: Promise<void> | undefined
   #isStopped = false
   #stopped: Promise<void> | undefined
 
@@ -62,10 +64,14 @@ export class Dispatcher {
     void this.refresh()
   }
 
-  /** Looks at once which topics have which endpoint. */
+  /** Reads now which topics have which endpoint. Calls during a refresh share the next one, as it takes longer with each topic. */
   refresh(): Promise<void> {
-    this.#refreshing = this.#refreshing.then(() => this.#refreshOnce())
-    return this.#refreshing
+    this.#next ??= this.#refreshing.then(() => {
+      this.#next = undefined
+      return this.#refreshOnce()
+    })
+    this.#refreshing = this.#next
+    return this.#next
   }
 
   async #refreshOnce(): Promise<void> {
@@ -78,7 +84,7 @@ export class Dispatcher {
     this.#timer.unref()
   }
 
-  /** Ends what is under way within so long, and gives back the rest. */
+  /** Stops: webhooks under way have `graceMs` to end, then their messages are given back. */
   stop(graceMs: number): Promise<void> {
     this.#stopped ??= this.#endAll(graceMs)
     return this.#stopped
@@ -92,7 +98,7 @@ export class Dispatcher {
     await Promise.all(this.#stopping)
   }
 
-  /** One webhook now, past all limits; it counts for nothing. */
+  /** Sends one webhook now, without any limits; the gate does not count it. */
   async test(id: string, record: EndpointRecord): Promise<Answer> {
     const now = Date.now()
     const body = Buffer.from(
@@ -128,7 +134,7 @@ export class Dispatcher {
         })
         this.#pumps.set(name, { pump, topic, version })
       } catch (thrown) {
-        onError(thrown) // such as a URL that the operator allows no more
+        onError(thrown) // for example a URL that the operator no longer allows
       }
     }
     for (const name of [...this.#pumps.keys()]) if (!wanted.has(name)) this.#end(name, REFRESH_MS)
@@ -143,7 +149,7 @@ export class Dispatcher {
     return lane
   }
 
-  /** An endpoint that messages name for themselves; one that was made a moment ago is asked for. */
+  /** An endpoint that a message names for itself; if the last refresh did not have it, Redis is asked. */
   async #other(id: string): Promise<Target | string | undefined> {
     const { endpoints, policy } = this.#parts
     const record = this.#records.get(id) ?? (await endpoints.get(id).catch(noneOf))
@@ -152,7 +158,7 @@ export class Dispatcher {
     try {
       return { endpoint: endpointOf(id, record, policy, Date.now()), lane: this.#lane(id, record.concurrency) }
     } catch (thrown) {
-      return (thrown as Error).message // such as a URL that the operator allows no more
+      return (thrown as Error).message // for example a URL that the operator no longer allows
     }
   }
 

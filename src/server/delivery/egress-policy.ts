@@ -6,13 +6,13 @@ import { isPublic, networks } from './public-address.js'
 export interface EgressOptions {
   /** Ports that webhooks may go to. Default 80 and 443. */
   readonly ports?: readonly number[]
-  /** Networks that are not public, and that webhooks may go to all the same: `10.1.0.0/16`. */
+  /** Non-public networks that webhooks may still go to: `10.1.0.0/16`. */
   readonly allowNetworks?: readonly string[]
-  /** Whether `http:` is allowed. Default `true`: a signature says who sent it, but hides nothing. */
+  /** Whether `http:` is allowed. Default `true`: a signature proves the sender, but hides nothing. */
   readonly allowHttp?: boolean
 }
 
-/** Where webhooks may go: to hosts of the internet, and to the networks that the operator names. */
+/** Decides where webhooks may go: to public hosts, and to the networks that the operator names. */
 export class EgressPolicy {
   readonly #ports: ReadonlySet<number>
   readonly #allowed: BlockList
@@ -29,8 +29,8 @@ export class EgressPolicy {
   }
 
   /**
-   * Reads the URL of an endpoint. WHATWG's parser makes one notation of an address of all of them (`0x7f.1`, `2130706433`), so that a literal
-   * is refused here already; a name is resolved and checked at every connection.
+   * Reads the URL of an endpoint. WHATWG's parser normalizes all notations of an address (`0x7f.1`, `2130706433`), so that a literal is already refused
+   * here; a name is resolved and checked at every connection.
    *
    * @throws InvalidArgumentError webhooks may not go there
    */
@@ -48,7 +48,7 @@ export class EgressPolicy {
   }
 }
 
-/** Without the brackets of an IPv6 address. */
+/** The host without the brackets of an IPv6 address. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }

@@ -1,7 +1,7 @@
 import { runScript, type ScriptRunner } from '../run-script.js'
 import { endpointEnter, endpointHeld, endpointLeave } from './scripts/generated.js'
 
-/** The commands that the gate sends; an ioredis client, of one server or of a cluster, has them. */
+/** The commands that the gate sends; an ioredis client of a server or a cluster has them. */
 export interface GateCommands extends ScriptRunner {
   del(key: string): Promise<unknown>
   hmget(key: string, ...fields: string[]): Promise<(string | null)[]>
@@ -9,42 +9,42 @@ export interface GateCommands extends ScriptRunner {
 
 /** Whether webhooks flow to an endpoint. */
 export interface GateState {
-  /** Of its breaker: closed, webhooks flow; half-open, one webhook tries again. */
+  /** The state of its breaker. Closed: webhooks flow; half-open: one webhook tries again. */
   readonly state: 'closed' | 'open' | 'half-open'
-  /** Until when it is open, epoch milliseconds. */
+  /** The end of the open state, epoch milliseconds. */
   readonly until?: number
-  /** The endpoint asked for a pause until then. */
+  /** The end of the pause that the endpoint asked for. */
   readonly pausedUntil?: number
-  /** Of the webhooks of the last minute. */
+  /** The webhooks of the last minute. */
   readonly tried: number
   readonly failed: number
 }
 
 export interface GateOptions {
-  /** The breaker opens where so many of a minute's webhooks failed. Default 0.7, of at least 10. */
+  /** The breaker opens when this share of a minute's webhooks failed. Default 0.7, of at least 10. */
   readonly share?: number
   readonly least?: number
-  /** How long it stays open until one webhook tries again, and then between tries. Default 30 s. */
+  /** How long the breaker stays open until one webhook tries again, and then between tries. Default 30 s. */
   readonly openMs?: number
 }
 
 /** The longest pause. */
 const MOST_MS = 86_400_000
-/** Over so long the scripts count. */
+/** The period over which the scripts count. */
 const MINUTE_MS = 60_000
 
-/** How a webhook ended: what is refused failed because of its message, and not of the endpoint. */
+/** How a webhook ended. `refused`: it failed because of its message and not of the endpoint. */
 export type Ended = 'delivered' | 'failed' | 'refused'
 
-/** What a delivery has changed: whether the breaker has just opened, and how long nothing has been delivered. */
+/** The result of a delivery: whether the breaker has just opened, and how long nothing has been delivered. */
 export interface Left {
   readonly hasOpened: boolean
   readonly failingMs: number
 }
 
 /**
- * Keeps a bad endpoint from costing the others anything: before each webhook it says whether the endpoint may get one, and after each it hears
- * how it ended. The state is in Redis, under the Redis clock, so that all instances share it.
+ * Keeps a bad endpoint from slowing down the others: before each webhook it decides whether the endpoint may get it, and after each it records how it
+ * ended. All instances share its state in Redis, under the Redis clock.
  */
 export class EndpointGate {
   readonly #redis: GateCommands
@@ -55,12 +55,12 @@ export class EndpointGate {
     this.#options = { share, least, openMs }
   }
 
-  /** @returns 0: go; else the milliseconds after which to ask again */
+  /** @returns 0: send; otherwise the milliseconds after which to ask again */
   async enter(endpoint: string, perSecond = 0): Promise<number> {
     return Number(await this.#run(endpointEnter, endpoint, perSecond, this.#options.openMs))
   }
 
-  /** For how many milliseconds nothing goes there: the endpoint asked for a pause, or its breaker is open. It lets nothing through. */
+  /** How long, in milliseconds, the endpoint's own pause or its open breaker holds webhooks. It lets none through. */
   async heldMs(endpoint: string): Promise<number> {
     return Number(await this.#run(endpointHeld, endpoint))
   }
@@ -73,11 +73,11 @@ export class EndpointGate {
     return { hasOpened: hasOpened === 1, failingMs }
   }
 
-  /** As it is, for those who look. It lets nothing through. @param now by the clock of Redis */
+  /** The state for display. It lets no webhook through. @param now by the clock of Redis */
   async state(endpoint: string, now: number): Promise<GateState> {
     const fields = ['openUntil', 'pausedUntil', 'since', 'total', 'failed']
     const stored = await this.#redis.hmget(keyOf(endpoint), ...fields).catch((thrown: unknown) => {
-      // of another type: the next webhook begins it anew
+      // another type: the next webhook starts it anew
       if (thrown instanceof Error && thrown.message.startsWith('WRONGTYPE')) return []
       throw thrown
     })
@@ -94,7 +94,7 @@ export class EndpointGate {
     }
   }
 
-  /** Begins anew, with a closed breaker and no pause. */
+  /** Resets the gate of an endpoint: a closed breaker and no pause. */
   async forget(endpoint: string): Promise<void> {
     await this.#redis.del(keyOf(endpoint))
   }

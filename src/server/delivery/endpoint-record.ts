@@ -3,34 +3,34 @@ import type { EgressPolicy } from './egress-policy.js'
 import type { Endpoint } from './endpoint.js'
 import { readSecret } from './webhook-secret.js'
 
-/** Why no webhooks go to an endpoint: the operator said so, it answered 410, or nothing was delivered for days. */
+/** Why an endpoint is disabled: by an operator, because it answered 410, or because it took no webhook for days. */
 export type DisabledReason = 'operator' | 'gone' | 'failing'
 
-/** A secret of an endpoint as it is kept. */
+/** A stored secret of an endpoint. */
 export interface KeptSecret {
   readonly text: string
-  /** Until then deliveries are signed with it too, epoch milliseconds; `null`: it is the current one. */
+  /** Until this time it also signs deliveries, epoch milliseconds; `null`: it is the current secret. */
   readonly until: number | null
 }
 
-/** What is kept of an endpoint. */
+/** The stored record of an endpoint. */
 export interface EndpointRecord {
   readonly url: string
   readonly description: string
   /** The current one first. */
   readonly secrets: readonly KeptSecret[]
-  /** The most webhooks a second, of all instances together; 0: no limit. */
+  /** The most webhooks a second of all instances together; 0: no limit. */
   readonly perSecond: number
-  /** The most webhooks at once, of each instance. */
+  /** The most webhooks of each instance at the same time. */
   readonly concurrency: number
-  /** How long an answer may take, in milliseconds. */
+  /** The longest that an answer may take, in milliseconds. */
   readonly timeout: number
   readonly disabled: { readonly reason: DisabledReason; readonly at: number } | null
   /** Epoch milliseconds. */
   readonly createdAt: number
 }
 
-/** The endpoint to send to. @throws InvalidArgumentError webhooks may not go to its URL, or not any more */
+/** The endpoint to send to. @throws InvalidArgumentError webhooks may not, or no longer, go to its URL */
 export function endpointOf(id: string, record: EndpointRecord, policy: EgressPolicy, now: number): Endpoint {
   const { url, secrets, perSecond, timeout } = record
   return {
@@ -42,7 +42,7 @@ export function endpointOf(id: string, record: EndpointRecord, policy: EgressPol
   }
 }
 
-/** The record of what is kept. What a stranger has written may be anything: without a URL nothing is sent until an operator gives one. */
+/** Fills in defaults, as another program may have written anything: without a URL nothing is sent until an operator sets one. */
 export function completeEndpoint(kept: Kept<EndpointRecord>): EndpointRecord {
   const { url, description, secrets, perSecond, concurrency, timeout, disabled, createdAt } = kept
   return {

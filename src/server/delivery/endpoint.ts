@@ -1,13 +1,13 @@
 import type { WebhookSecret } from './webhook-secret.js'
 
-/** Where the webhooks of a topic go, and how. */
+/** An endpoint, ready to send webhooks to. */
 export interface Endpoint {
   readonly id: string
   readonly url: URL
-  /** Two while one is replaced by the other: each delivery is signed with both. */
+  /** Several while one is being replaced: each delivery is signed with all of them. */
   readonly secrets: readonly WebhookSecret[]
-  /** The most webhooks a second, of all instances together; 0 for no limit. */
+  /** The most webhooks a second of all instances together; 0: no limit. */
   readonly perSecond: number
-  /** How long an answer may take. */
+  /** The longest that an answer may take. */
   readonly timeoutMs: number
 }

@@ -23,10 +23,10 @@ export type EndpointChange = Partial<
   Pick<EndpointRecord, 'url' | 'description' | 'perSecond' | 'concurrency' | 'timeout'>
 > & { readonly enabled?: boolean | undefined }
 
-/** So many secrets of an endpoint sign at the same time. */
+/** The most secrets of an endpoint that sign at the same time. */
 const MOST_SECRETS = 5
 
-/** The endpoints of all instances: made, changed, disabled. */
+/** The endpoints, shared by all instances: create, change, disable. */
 export class Endpoints {
   readonly #records: RecordStore<EndpointRecord>
   readonly #policy: EgressPolicy
@@ -44,12 +44,12 @@ export class Endpoints {
     return this.#records.keepIn(journal)
   }
 
-  /** @throws InvalidArgumentError webhooks may not go there, or the secret is none @throws TopicError there are too many */
+  /** @throws InvalidArgumentError webhooks may not go there, or the secret is invalid @throws TopicError there are too many endpoints */
   async create({ scheme, secret = newSecret(scheme), ...given }: NewEndpoint): Promise<[string, EndpointRecord]> {
     this.#policy.readUrl(given.url)
     readSecret(secret)
     if ((await this.#records.size()) >= this.#most)
-      throw new TopicError('ERR_TOO_MANY_ENDPOINTS', `there can be ${this.#most} endpoints`)
+      throw new TopicError('ERR_TOO_MANY_ENDPOINTS', `at most ${this.#most} endpoints are allowed`)
     const id = `ep_${randomBytes(12).toString('base64url')}`
     const { url, description = '', perSecond = 0, concurrency = 16, timeout = 15_000 } = given
     const record: EndpointRecord = {
@@ -61,11 +61,16 @@ export class Endpoints {
     return [id, record]
   }
 
-  /** @throws TopicError there is none */
+  /** @throws TopicError the endpoint does not exist */
   async get(id: string): Promise<EndpointRecord> {
     const record = await this.#records.get(id)
-    if (record === null) throw new TopicError('ERR_ENDPOINT_NOT_FOUND', `there is no endpoint ${JSON.stringify(id)}`)
+    if (record === null) throw notFound(id)
     return record
+  }
+
+  /** Checks that an endpoint exists; while Redis is away, a journal can answer. @throws TopicError the endpoint does not exist */
+  async assertThere(id: string): Promise<void> {
+    if (!(await this.#records.has(id))) throw notFound(id)
   }
 
   list(): Promise<[id: string, record: EndpointRecord][]> {
@@ -81,7 +86,7 @@ export class Endpoints {
     }))
   }
 
-  /** The secrets before it sign too: the last one for so long, those before it for as long as was promised for them; with 0 none of them. */
+  /** Sets a new secret. The previous one still signs for `keepMs`, older ones as long as was set for them; with 0 none of them signs. */
   async rotate(id: string, secret: string, keepMs: number): Promise<EndpointRecord> {
     readSecret(secret)
     const now = await this.#records.now()
@@ -92,7 +97,7 @@ export class Endpoints {
     })
   }
 
-  /** False where it is disabled already, or not there. */
+  /** False if the endpoint is already disabled, or does not exist. */
   async disable(id: string, reason: DisabledReason): Promise<boolean> {
     const disabled = await this.#disabled(reason)
     return this.#exclusive.run(id, async (assertFresh) => {
@@ -112,14 +117,18 @@ export class Endpoints {
     return { reason, at: await this.#records.now() }
   }
 
-  /** Reads and writes it alone, of all instances. */
+  /** Reads and writes an endpoint under a lock of all instances. */
   async #change(id: string, change: (before: EndpointRecord) => EndpointRecord): Promise<EndpointRecord> {
-    await this.get(id) // what is not there needs no lock
+    await this.get(id) // a missing endpoint needs no lock
     return this.#exclusive.run(id, async (assertFresh) => {
       const record = change(await this.get(id))
       assertFresh()
       if (await this.#records.replace(id, record)) return record
-      throw new TopicError('ERR_ENDPOINT_NOT_FOUND', `there is no endpoint ${JSON.stringify(id)}`)
+      throw notFound(id)
     })
   }
+}
+
+function notFound(id: string): TopicError {
+  return new TopicError('ERR_ENDPOINT_NOT_FOUND', `there is no endpoint ${JSON.stringify(id)}`)
 }

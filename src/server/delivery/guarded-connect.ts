@@ -4,18 +4,18 @@ import { buildConnector } from 'undici'
 import { late, within } from '../pause.js'
 import type { EgressPolicy } from './egress-policy.js'
 
-/** Every address of a name, as `dns.lookup` gives them. */
+/** Resolves a host to all its addresses. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
-/** What is asked of a resolver. */
+/** The methods of a resolver. */
 export interface Names {
   resolve4(host: string): Promise<string[]>
   resolve6(host: string): Promise<string[]>
 }
 
 /**
- * By c-ares, which asks the name servers without a thread: `dns.lookup` has four threads for the whole process, and a name server that hangs would
- * take them from everything else. It reads no hosts file and adds no search domain.
+ * Resolves with c-ares, which needs no threads: `dns.lookup` shares four threads with the whole process, and a name server that hangs would block
+ * them. It reads no hosts file and adds no search domain.
  */
 export function resolverLookup(resolver: Names = new Resolver({ timeout: 2_000, tries: 2 })): Lookup {
   return async (host) => {
@@ -28,7 +28,7 @@ export function resolverLookup(resolver: Names = new Resolver({ timeout: 2_000, 
   }
 }
 
-/** So many addresses of a name are tried. */
+/** The most addresses of a name that are tried. */
 const MOST_ADDRESSES = 4
 
 /** A connection was not opened, because the policy does not allow the address. */
@@ -38,9 +38,9 @@ export class EgressRefusedError extends Error {
 }
 
 /**
- * Opens the sockets of webhooks. All of them come by here, those to literal addresses too, for which no look-up function is ever called. A name
- * is resolved once, all its addresses are checked, and the socket goes to an address that was checked: a name that answers otherwise a moment
- * later changes nothing. Where an address does not answer, the next ones are tried, and share the time.
+ * Opens the sockets of webhooks, also those to literal addresses, for which no look-up function is ever called. A name is resolved once, all its
+ * addresses are checked, and the socket goes to a checked address: a name that resolves differently a moment later changes nothing. If an address does
+ * not answer, the next ones are tried and share the time.
  */
 export function guardedConnect(
   policy: EgressPolicy,
@@ -55,7 +55,7 @@ export function guardedConnect(
     const tooLate = late(`the name of the endpoint was not resolved within ${connectTimeoutMs} ms`)
     within(connectTimeoutMs, addressesOf(host, policy, lookup), tooLate).then(
       (addresses) => {
-        // the certificate is to be of the name
+        // the certificate must be valid for the name
         const servername = options.servername ?? (isIP(host) > 0 ? undefined : host)
         const connect = connectors[addresses.length - 1] as buildConnector.connector
         const tryFrom = (at: number): void => {
@@ -77,7 +77,7 @@ export function guardedConnect(
 async function addressesOf(host: string, policy: EgressPolicy, lookup: Lookup): Promise<readonly string[]> {
   const addresses = isIP(host) > 0 ? [host] : await lookup(host)
   if (addresses.length === 0) throw new EgressRefusedError('the name of the endpoint has no address')
-  // a name with one address inside and one outside is an attempt to get inside
+  // a name with a public and a private address is an attempt to reach the private one
   if (!addresses.every((address) => policy.allows(address)))
     throw new EgressRefusedError('the endpoint has an address that is not public; the operator can allow its network')
   return addresses.slice(0, MOST_ADDRESSES)

@@ -1,7 +1,7 @@
-/** A limit of webhooks a second holds for shorter. */
+/** A hold longer than this is not just the limit of webhooks a second. */
 const LONG_MS = 1_000
 
-/** How many webhooks of one endpoint may run at once on this instance, and until when none may. */
+/** Limits the webhooks of an endpoint that run at once on this instance, and holds them for a time. */
 export class Lane {
   readonly #most: number
   readonly #waiting = new Set<() => void>()
@@ -17,17 +17,17 @@ export class Lane {
     return Math.max(0, this.#most - this.#running)
   }
 
-  /** Whether nothing was sent since a long hold. */
+  /** Whether no webhook was sent since a long hold. */
   get wasHeld(): boolean {
     return this.#wasHeld
   }
 
-  /** Messages are sent again. */
+  /** Notes that a webhook was sent after a hold. */
   release(): void {
     if (this.#heldUntil <= performance.now()) this.#wasHeld = false
   }
 
-  /** Nothing more is taken for so long. */
+  /** Holds further webhooks for this time. */
   hold(ms: number): void {
     this.#wasHeld ||= ms > LONG_MS
     this.#heldUntil = Math.max(this.#heldUntil, performance.now() + ms)

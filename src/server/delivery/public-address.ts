@@ -1,7 +1,7 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { InvalidArgumentError } from 'redelayed'
 
-/** IPv4 addresses that are not one host of the internet (IANA special-purpose registry), and the metadata service of Azure. */
+/** IPv4 networks that are not public (IANA special-purpose registry), and the metadata service of Azure. */
 const NOT_PUBLIC_4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -23,24 +23,24 @@ const NOT_PUBLIC_4 = [
   '224.0.0.0/4',
   '240.0.0.0/4',
 ]
-/** Of IPv6 only this is global unicast. It leaves out IPv4 in every form but 6to4 and Teredo: `::/96`, `::ffff:0:0/96`, `64:ff9b::/96`. */
+/** The global unicast addresses of IPv6. They exclude embedded IPv4 except 6to4 and Teredo: `::/96`, `::ffff:0:0/96`, `64:ff9b::/96`. */
 const GLOBAL_6 = '2000::/3'
-/** Within it: IETF protocols with Teredo, AS112, documentation, 6to4. */
+/** The networks within it that are not public: IETF protocols with Teredo, AS112, documentation, 6to4. */
 const NOT_PUBLIC_6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20']
 
 const notPublic = networks([...NOT_PUBLIC_4, ...NOT_PUBLIC_6])
 const global6 = networks([GLOBAL_6])
 
-/** Whether this is the address of one host of the internet, and of no network that only some can reach. */
+/** Whether this is the address of a public host. */
 export function isPublic(address: string): boolean {
   if (isIPv4(address)) return !notPublic.check(address, 'ipv4')
   return isIPv6(address) && global6.check(address, 'ipv6') && !notPublic.check(address, 'ipv6')
 }
 
 /**
- * Networks by address and length of prefix: `10.1.0.0/16`, `fd00::/8`; an address alone is a network of one.
+ * Networks by address and prefix length: `10.1.0.0/16`, `fd00::/8`; a single address is a network of one.
  *
- * @throws InvalidArgumentError one of them is no network
+ * @throws InvalidArgumentError one of the texts is not a network
  */
 export function networks(ranges: readonly string[]): BlockList {
   const list = new BlockList()

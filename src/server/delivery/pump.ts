@@ -7,7 +7,7 @@ import type { Delivered, Delivery } from './delivery.js'
 import type { Endpoint } from './endpoint.js'
 import type { Lane } from './lane.js'
 
-/** Where a webhook goes. */
+/** The endpoint of a webhook, with its lane. */
 export interface Target {
   readonly endpoint: Endpoint
   readonly lane: Lane
@@ -18,28 +18,28 @@ export interface PumpParts {
   readonly endpoint: Endpoint
   readonly lane: Lane
   readonly delivery: Delivery
-  /** An endpoint that a message names for itself; a text says why there is none, and `undefined` that it is disabled. */
+  /** The endpoint that a message names for itself; a text says why it cannot be used, `undefined` that it is disabled. */
   readonly other: (id: string) => Promise<Target | string | undefined>
-  /** What became of a webhook, and how late its message was when it was sent. */
+  /** Gets the outcome of each webhook. */
   readonly onDelivered: (endpoint: string, message: ReliableMessage<Uint8Array>, delivered: Delivered) => void
   readonly onError: (error: unknown) => void
 }
 
-/** A lease lasts so much longer than an answer may take. */
+/** How much longer a lease lasts than an answer may take. */
 const MARGIN_MS = 5_000
-/** A webhook that may go so soon waits with its lease. */
+/** A webhook that is held for at most this time waits with its lease. */
 const SHORT_HOLD_MS = 1_000
-/** After so long the gate is asked again: an operator may have enabled the endpoint, or given it another URL. */
+/** The longest wait until the gate is asked again: an operator may have enabled the endpoint or changed its URL. */
 const MOST_HOLD_MS = 5_000
 const RETRY_MS = 1_000
 const REASON_CHARS = 500
-/** Messages whose own endpoint is disabled are looked at again after so long, those for which it has no room after so long. */
+/** The wait of messages whose own endpoint is disabled, and of those for which it has no room. */
 const DISABLED_MS = 30_000
 const BUSY_MS = 2_000
-/** So that messages for an endpoint without room are not taken and given back all the time. */
+/** The pause after messages were given back, so that they are not taken and given back all the time. */
 const BREATH_MS = 100
 
-/** Takes the due messages of one topic and delivers them to its endpoint. Any number of instances do so at once: each message has one lease. */
+/** Takes the due messages of a topic and delivers them to its endpoint. Any number of instances can do so at once: each message has one lease. */
 export class Pump {
   readonly #parts: PumpParts
   readonly #stop = new AbortController()
@@ -52,7 +52,7 @@ export class Pump {
     this.#done = this.#run()
   }
 
-  /** Takes no more. What is under way has so long to end; then it is given back. */
+  /** Takes no more messages. Webhooks under way have `graceMs` to end; then their messages are given back. */
   async stop(graceMs: number): Promise<void> {
     this.#stop.abort()
     const timer = setTimeout(() => this.#cut.abort(), graceMs)
@@ -73,7 +73,7 @@ export class Pump {
       if (signal.aborted) return
       if (await this.#isHeld()) continue
       try {
-        // one message tries whether the endpoint is there again
+        // one message tries whether the endpoint works again
         const count = lane.wasHeld ? 1 : Math.min(lane.free, 100)
         const messages = await topic.queue.pollMany({
           ...{ count, timeout: Infinity, visibilityTimeout: this.#leaseMs, signal },
@@ -88,7 +88,7 @@ export class Pump {
     }
   }
 
-  /** Messages of an endpoint that asked for a long pause stay where they are, instead of being taken and given back all the time. */
+  /** Leaves messages for an endpoint with a long pause in the queue, instead of taking them and giving them back all the time. */
   async #isHeld(): Promise<boolean> {
     const { delivery, endpoint, lane } = this.#parts
     if (!lane.wasHeld) return false
@@ -97,7 +97,7 @@ export class Pump {
     return heldMs > 0
   }
 
-  /** Of a message that names an endpoint for itself: resolves when it is under way, or with `busy` where that has no room for it. */
+  /** Starts a delivery. For a message with its own endpoint it resolves when that is under way, or with `busy` if the endpoint has no room. */
   #start(message: ReliableMessage<Uint8Array>): Promise<'busy' | undefined> | undefined {
     const takenAt = performance.now()
     const own = ownEndpoint(message.headers)
@@ -121,7 +121,7 @@ export class Pump {
         this.#follow(this.#giveBack(message, target === undefined ? DISABLED_MS : BUSY_MS))
         return 'busy'
       }
-      // as `#isHeld`: else messages for an endpoint that asked for a long pause are taken and given back all the time
+      // as in `#isHeld`: otherwise messages for an endpoint with a long pause would be taken and given back all the time
       const heldMs = target.lane.wasHeld ? await this.#parts.delivery.heldMs(target.endpoint) : 0
       if (heldMs > 0) {
         this.#follow(this.#giveBack(message, Math.min(heldMs, DISABLED_MS)))
@@ -147,7 +147,7 @@ export class Pump {
     const isSlower = endpoint.timeoutMs > this.#parts.endpoint.timeoutMs
     if (isSlower && !(await message.extend(endpoint.timeoutMs + MARGIN_MS))) return
     for (;;) {
-      // so late the lease could end while the endpoint has the message
+      // after so long the lease could end while the endpoint has the message
       if (performance.now() - takenAt > MARGIN_MS / 2 || this.#cut.signal.aborted) return this.#giveBack(message, 0)
       const delivered = await delivery.deliver(
         endpoint,
@@ -170,7 +170,7 @@ export class Pump {
 
   async #settle(message: ReliableMessage<Uint8Array>, delivered: Exclude<Delivered, { is: 'held' }>): Promise<void> {
     if (delivered.is === 'delivered') {
-      await message.acknowledge() // in one script with the others that end now
+      await message.acknowledge() // shares a script with others that end now
       return
     }
     if (delivered.is === 'gone') return this.#giveBack(message, 0)
@@ -184,13 +184,13 @@ export class Pump {
     await topic.queue.negativeAcknowledge([message], { delay, error })
   }
 
-  /** That was no attempt. */
+  /** Gives a message back; the delivery does not count as an attempt. */
   async #giveBack(message: ReliableMessage<Uint8Array>, delay: number): Promise<void> {
     await this.#parts.topic.queue.negativeAcknowledge([message], { countAttempt: false, delay })
   }
 }
 
-/** What stands in the history of the message. */
+/** The error in the history of the message. */
 class Failure extends Error {
   override name = 'Webhook'
 }

@@ -1,8 +1,8 @@
-import { Agent, type Dispatcher } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 import type { EgressPolicy } from './egress-policy.js'
-import { guardedConnect, type Lookup } from './guarded-connect.js'
+import type { Lookup } from './guarded-connect.js'
 
-/** What came back: an answer with the first bytes of its body, or the reason why there is none. */
+/** The answer with the first bytes of its body, or the reason why there is none. */
 export type Answer =
   | {
       readonly is: 'answer'
@@ -14,47 +14,42 @@ export type Answer =
   | { readonly is: 'none'; readonly reason: string; readonly tookMs: number }
 
 export interface SenderOptions {
-  /** For a look-up and a connection, TLS included. Default 5 s. */
+  /** The limit for the look-up and the connection with TLS. Default 5 s. */
   readonly connectTimeoutMs?: number
-  /** From the request to the end of the answer. Default 15 s. */
+  /** The limit from the request to the end of the answer. Default 15 s. */
   readonly timeoutMs?: number
-  /** So much of an answer is kept. Default 4 KiB. */
+  /** The most bytes kept of an answer. Default 4 KiB. */
   readonly keptBytes?: number
+  /** An HTTP proxy for all webhooks, `http:` or `https:`. */
+  readonly proxy?: URL | undefined
   /** @internal for tests: another resolver, another certificate authority */
   readonly lookup?: Lookup
   readonly ca?: string
 }
 
-/** Answers are read up to here, so that the connection can be used again; a longer one ends it. */
+/** An answer is read up to this size, so that its connection can be reused; a longer one closes it. */
 const MOST_READ_BYTES = 65_536
-const MOST_HEADER_BYTES = 16_384
 
-/** Sends webhooks over kept connections, one request at a time on each, to where the policy allows. Redirects are not followed. */
+/** Sends webhooks where the policy allows, over reused connections with one request at a time. It follows no redirects. */
 export class Sender {
-  readonly #agent: Agent
+  readonly #makeAgent: () => Promise<Agent>
   readonly #timeoutMs: number
   readonly #keptBytes: number
+  #agent: Promise<Agent> | undefined
 
   constructor(policy: EgressPolicy, options: SenderOptions = {}) {
-    const { connectTimeoutMs = 5_000, timeoutMs = 15_000, keptBytes = 4_096 } = options
+    const { connectTimeoutMs = 5_000, timeoutMs = 15_000, keptBytes = 4_096, ...how } = options
     this.#timeoutMs = timeoutMs
     this.#keptBytes = keptBytes
-    const { lookup, ca } = options
-    this.#agent = new Agent({
-      connect: guardedConnect(policy, {
-        connectTimeoutMs,
-        ...(lookup !== undefined && { lookup }),
-        ...(ca !== undefined && { ca }),
-      }),
-      // as many connections to an origin as its endpoints may use: a limit here would have one endpoint wait for another
-      pipelining: 1,
-      maxHeaderSize: MOST_HEADER_BYTES,
-      keepAliveTimeout: 30_000,
-      keepAliveMaxTimeout: 120_000,
-    })
+    this.#makeAgent = async () => (await import('./agent.js')).makeAgent(policy, { ...how, connectTimeoutMs })
   }
 
-  /** Never rejects: whatever goes wrong is a reason why there is no answer. */
+  /** Loads the HTTP client, so that the first webhook need not wait for it. */
+  async prepare(): Promise<void> {
+    await this.#opened()
+  }
+
+  /** Never rejects: any failure becomes the reason why there is no answer. */
   async post(
     url: URL,
     headers: Readonly<Record<string, string>>,
@@ -70,7 +65,8 @@ export class Sender {
     }, timeoutMs)
     const signal = options.signal ? AbortSignal.any([limit.signal, options.signal]) : limit.signal
     try {
-      const request = this.#agent.request({
+      const agent = await this.#opened()
+      const request = agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method: 'POST',
@@ -96,20 +92,29 @@ export class Sender {
     }
   }
 
-  /** Ends all connections; what is under way has no answer. */
+  /** Closes all connections; webhooks under way get no answer. */
   async close(): Promise<void> {
-    await this.#agent.destroy()
+    const agent = await this.#agent
+    await agent?.destroy()
+  }
+
+  #opened(): Promise<Agent> {
+    this.#agent ??= this.#makeAgent().catch((error: unknown) => {
+      this.#agent = undefined // the next webhook tries again
+      throw error
+    })
+    return this.#agent
   }
 }
 
-/** undici looks at the signal only once a request has a connection. */
+/** Aborts also while a request waits for a connection, when undici does not check the signal yet. */
 async function unlessAborted(request: Promise<Dispatcher.ResponseData>, signal: AbortSignal) {
   let end = (): void => undefined
   const aborted = new Promise<never>((_, reject) => {
     end = () => reject(signal.reason as Error)
     signal.addEventListener('abort', end, { once: true })
   })
-  request.catch(() => undefined) // it can end after that
+  request.catch(() => undefined) // it can still reject after the abort
   try {
     return await Promise.race([request, aborted])
   } finally {
@@ -132,7 +137,7 @@ function textOf(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header
 }
 
-/** A code of the system or of undici where there is one: the message can have what the endpoint sent. */
+/** The code of the system or of undici, if there is one, because the message can quote data of the endpoint. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown'
   const { code } = error as { code?: unknown }

@@ -1,7 +1,7 @@
 import { createHmac, sign } from 'node:crypto'
 import type { WebhookSecret } from './webhook-secret.js'
 
-/** The headers of Standard Webhooks 1.0 that say which message this is, and that it comes from here. */
+/** The headers of Standard Webhooks 1.0 that identify the message and prove its sender. */
 export interface SignatureHeaders {
   readonly 'webhook-id': string
   readonly 'webhook-timestamp': string
@@ -9,9 +9,9 @@ export interface SignatureHeaders {
 }
 
 /**
- * Signs a delivery with every secret that is valid now: while a secret is rotated there are two, and a receiver needs to know one of them.
+ * Signs a delivery with every secret that is valid now: during a rotation there are several, and a receiver needs to know only one.
  *
- * @param at epoch milliseconds; receivers refuse what is more than five minutes away from their own clock
+ * @param at epoch milliseconds; receivers refuse a time that is more than five minutes off their own clock
  */
 export function signatureHeaders(
   id: string,
@@ -36,8 +36,7 @@ function signatureOf(signed: Buffer, secret: WebhookSecret): string {
 }
 
 /**
- * The id stands before a point in what is signed, and in a header: any id of a message becomes one that has neither points nor characters
- * that a header refuses, and two different ids stay different.
+ * Encodes an id that contains points, which separate it in the signed text, or characters that a header refuses. Two different ids stay different.
  */
 function withoutPoints(id: string): string {
   return /^[\w:-]+$/.test(id) ? id : `b64_${Buffer.from(id).toString('base64url')}`

@@ -11,20 +11,20 @@ export interface LogCommands extends ScriptRunner {
 
 export interface LogPage<T> {
   readonly entries: T[]
-  /** Where the next page begins. */
+  /** The place before which the next page begins. */
   readonly next: string | undefined
 }
 
-/** Of an entry; a webhook's has twice 4 KiB of an answer. */
+/** The most bytes of an entry; a webhook's has up to twice 4 KiB of an answer. */
 const MOST_BYTES = 65_536
 
-/** The last entries of logs, each a Redis stream with a bound of its own. What no instance has written there is left out. */
+/** Logs of recent entries, each a bounded Redis stream. Entries that no instance has written are left out. */
 export class StreamLog<T> {
   readonly #redis: LogCommands
   readonly #form: Form<T>
   readonly #bounds: { readonly count: number; readonly ms?: number }
 
-  /** @param bounds about so many entries are kept, and all of them for so long after the last one */
+  /** @param bounds about how many entries are kept, and how long after the last one */
   constructor(redis: LogCommands, form: Form<T>, bounds: { readonly count: number; readonly ms?: number }) {
     this.#redis = redis
     this.#form = form
@@ -39,7 +39,7 @@ export class StreamLog<T> {
     ])
   }
 
-  /** The newest first, before a place in the log; without what no instance has written. */
+  /** Entries before a place in the log, the newest first. */
   async list(key: string, count: number, before?: string): Promise<LogPage<T>> {
     const { entries, next } = await this.places(key, count, before)
     return { entries: entries.map(({ entry }) => entry), next }

@@ -1,19 +1,19 @@
 import type { Answer } from './sender.js'
 
-/** What an answer means for the message and for its endpoint. */
+/** The meaning of an answer for the message and for its endpoint. */
 export type Verdict =
   | { readonly is: 'delivered' }
-  /** The endpoint wants no more: it is disabled. */
+  /** The endpoint wants no more webhooks: it gets disabled. */
   | { readonly is: 'gone' }
-  /** The endpoint is overloaded: nothing more goes there for so long. */
+  /** The endpoint is overloaded: it gets no webhooks for this time. */
   | { readonly is: 'throttled'; readonly waitMs: number }
   | { readonly is: 'failed' }
-  /** The endpoint works, and does not take this message: that says nothing of the others. */
+  /** The endpoint works but does not take this message: other messages are not affected. */
   | { readonly is: 'refused' }
 
-/** How long an overloaded endpoint is left alone where it does not say it. */
+/** The pause of an overloaded endpoint that asks for none. */
 const DEFAULT_PAUSE_MS = 5_000
-/** An endpoint cannot stop its messages for longer than that. */
+/** The longest pause that an endpoint can ask for. */
 const MOST_PAUSE_MS = 24 * 3_600_000
 
 const OF_ONE_MESSAGE = new Set([400, 409, 413, 415, 422])

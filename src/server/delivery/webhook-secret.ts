@@ -7,7 +7,7 @@ const ED25519_PUBLIC = 'whpk_'
 /** https://www.standardwebhooks.com: between 24 and 64 bytes. */
 const [LEAST_BYTES, MOST_BYTES] = [24, 64]
 const NEW_BYTES = 32
-/** What stands before the 32 bytes of a private Ed25519 key in PKCS #8 (RFC 8410). */
+/** The bytes before the 32 bytes of a private Ed25519 key in PKCS #8 (RFC 8410). */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
 const SEED_BYTES = 32
 
@@ -22,7 +22,7 @@ export function newSecret(scheme: WebhookSecret['scheme'] = 'v1'): string {
   return ED25519 + privateKey.export({ format: 'der', type: 'pkcs8' }).subarray(-SEED_BYTES).toString('base64')
 }
 
-/** @throws InvalidArgumentError the text is no secret of Standard Webhooks; the message does not repeat it */
+/** @throws InvalidArgumentError the text is not a secret of Standard Webhooks; the message does not repeat it */
 export function readSecret(text: string): WebhookSecret {
   if (text.startsWith(HMAC)) {
     const key = bytesOf(text.slice(HMAC.length))
@@ -42,13 +42,13 @@ export function readSecret(text: string): WebhookSecret {
   )
 }
 
-/** What a receiver needs to verify signatures of `whsk_…`: `whpk_…`. */
+/** The public key `whpk_…`, with which a receiver verifies signatures of `whsk_…`. */
 export function publicHalf(secret: Extract<WebhookSecret, { scheme: 'v1a' }>): string {
   const spki = createPublicKey(secret.key).export({ format: 'der', type: 'spki' })
   return ED25519_PUBLIC + spki.subarray(-SEED_BYTES).toString('base64')
 }
 
-/** `Buffer.from` passes over what is no base64: what it reads has to be what was given. */
+/** The decoded bytes; `undefined` for invalid base64, which `Buffer.from` would skip. */
 function bytesOf(base64: string): Buffer | undefined {
   const bytes = Buffer.from(base64, 'base64')
   return bytes.toString('base64').replace(/=+$/, '') === base64.replace(/=+$/, '') ? bytes : undefined

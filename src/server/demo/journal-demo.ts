@@ -12,7 +12,7 @@ const USAGE = `npm run demo:journal -- [options]
   --lead <ms>       after how long the first one is due, counted from when all are added (default 8000)
   --spread <ms>     over how long they are due (default 6000)`
 const PAGE = 1_000
-/** As long as no message came, so long the demo waits for one. */
+/** The longest that the demo waits for the next message. */
 const PATIENCE_MS = 60_000
 
 interface Options {
@@ -25,7 +25,7 @@ interface Mail {
   readonly n: number
 }
 
-/** What the worker got. */
+/** The deliveries to the worker. */
 interface Seen {
   readonly times: Map<number, number>
   readonly lateness: number[]
@@ -47,7 +47,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), 'redelayed-journal-'))
   const server = await startServer({ bin, args: ['--save', '', '--appendonly', 'no'] })
   const client = createClient({ url: server.url })
-  client.on('error', () => undefined) // that Redis is gone is what this is about
+  client.on('error', () => undefined) // the demo loses its Redis on purpose
   const journal = await createJournal({ url: `sqlite:${join(dir, 'journal.db')}`, sweepMs: 1_000, adoptAfterMs: 2_000 })
   try {
     return await run({ server, client, journal, options })
@@ -121,7 +121,7 @@ async function add(mails: JournalQueue<Mail>, messages: number, dueAt: number): 
   }
 }
 
-/** However long adding took, they are due from the same time on. */
+/** Moves all due times, so that they do not depend on how long adding took. */
 async function reschedule(
   queue: ReliableQueue<Mail>,
   messages: number,
@@ -176,7 +176,7 @@ function say(text: string): void {
   process.stdout.write(`${process.stdout.isTTY ? '\r\x1b[K' : ''}${seconds} s  ${text}\n`)
 }
 
-/** On a terminal a line that is written over; elsewhere a line a second. */
+/** Shows progress: on a terminal in one line that is overwritten, elsewhere with a line per second. */
 function live(text: string): void {
   if (process.stdout.isTTY) {
     process.stdout.write(`\r\x1b[K         ${text}`)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes what compose.yaml reads from secrets/: passwords of Redis and PostgreSQL, the URLs with them, and an API key that may do everything,
-# which is printed once. What is there stays.
+# Makes the files that compose.yaml reads from secrets/: passwords of Redis and PostgreSQL, the URLs with them, and an API key that may do everything,
+# which is printed once. Existing files stay.
 set -eu
 dir=${1:-$(dirname "$0")/secrets}
 [ ! -e "$dir" ] || { echo "$dir is there already" >&2; exit 1; }

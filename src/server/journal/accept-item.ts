@@ -5,11 +5,11 @@ export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate'> {
   readonly delay?: number | undefined
   readonly timeToLive?: number | undefined
   /**
-   * Whoever adds an id again within so long means the same message: it is added once, also where it has been handled since. In `sync` mode that
-   * holds as long as SQL has the row.
+   * For this time, adding the id again adds nothing: it is the same message, even if a consumer has handled it since. In `sync` mode that holds as
+   * long as SQL has the row.
    */
   readonly onceForMs?: number | undefined
-  /** Its id was drawn for it: no other message has it, and SQL is not asked for one. */
+  /** The id was drawn for this message: no other message has it, and SQL need not be asked. */
   readonly isDrawn?: boolean
 }
 
@@ -32,7 +32,7 @@ const MOST_HEADER_BYTES = 64 * 1024
 const MOST_DELIVERIES = 1_000_000
 const MOST_PRIORITY = 9
 
-/** What the queue would refuse is refused before SQL has it: what was committed has to be a message. */
+/** Refuses, before SQL has it, what the queue would refuse: every committed row has to make a message. */
 export function checkItem(item: AcceptItem<unknown>, at: number): void {
   const what = (name: string): string => `items[${at}].${name}`
   for (const name of Object.keys(item)) {

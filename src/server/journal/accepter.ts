@@ -15,8 +15,8 @@ import { tooLarge } from './too-large.js'
 import { takeOver, type TakenOver } from './take-over.js'
 
 /**
- * What became of an accepted message. `'kept'`: one of this id is there and stays; `'journalled'`: SQL has it, and Redis could not be reached:
- * it is added as soon as Redis can be.
+ * What became of an accepted message. `'kept'`: Redis already has a message with this id, which stays; `'journalled'`: SQL has it, but Redis could
+ * not be reached: it is added as soon as Redis can be.
  */
 export interface Accepted {
   readonly id: string
@@ -30,11 +30,11 @@ interface Pending<T> {
   readonly item: AddItem<T>
   readonly row: Row
   readonly isDrawn: boolean
-  /** A row of its id is its own: another call has accepted the same message. */
+  /** The id belongs to an idempotency key: an existing row under it is this message, accepted by another call. */
   readonly isOnce: boolean
-  /** After the commit: its row is there for it. Otherwise there was a row of a message that is not final. */
+  /** After the commit: SQL has the row of this call. Otherwise a row with this id existed, whose message is not final. */
   isNew: boolean
-  /** The row that was there, where it is not new; of a message that is added once also the row of another call in the same commit. */
+  /** The row that existed before, if this one is not new; with `isOnce` also the row of another call in the same commit. */
   before: KnownRow | undefined
 }
 
@@ -51,14 +51,14 @@ export interface AcceptPoints {
 }
 
 const MOST_JOBS = 500
-/** After this share of the time until another instance may add a message, the answer of Redis is not waited for. */
+/** The call stops waiting for Redis after this share of the time until another instance may add the message. */
 const ADD_SHARE = 0.9
-/** So long a call waits for what becomes of a message that another call has accepted. */
-const FATE_MS = 5_000
+/** The longest that a call waits for the outcome of a message that another call has accepted. */
+const OTHER_CALL_MS = 5_000
 const IDS = 500
 const NO_STAMP = { generation: 0, ms: 0, seq: 0 }
 
-/** `sync`: a message's row is committed before the message goes to Redis, and only then the caller gets its answer. */
+/** The mode `sync`: commits the row of a message, then sends the message to Redis, and only then answers the caller. */
 export class Accepter {
   readonly #database: JournalDatabase
   readonly #writers: Writers
@@ -66,7 +66,7 @@ export class Accepter {
   readonly #adoptAfterMs: number
   readonly #points: AcceptPoints
   readonly #drain: Drain
-  /** Rows that Redis refused, which SQL does not know yet. */
+  /** Rows that Redis refused and that SQL does not yet show as refused. */
   readonly #refused = new Set<Row>()
   readonly #calls = new Set<Promise<unknown>>()
   #isClosed = false
@@ -98,7 +98,7 @@ export class Accepter {
     }
   }
 
-  /** From now on nothing is accepted. */
+  /** From now on every call rejects. */
   close(): void {
     this.#isClosed = true
   }
@@ -109,7 +109,7 @@ export class Accepter {
     await this.retryRefusals().catch(() => undefined)
   }
 
-  /** Writes what Redis refused while SQL did not answer: else it would be added later. */
+  /** Writes the refusals that SQL could not take: otherwise another instance would add these messages later. */
   async retryRefusals(): Promise<void> {
     if (this.#refused.size > 0) await this.#writeRefusals([...this.#refused])
   }
@@ -123,15 +123,21 @@ export class Accepter {
     for (const { row } of pending) this.#checkSize(row)
     await this.#commits.submit(pending)
     await this.#points.afterCommit?.()
-    // So late another instance may have added the messages by now, and a consumer may have handled them.
-    if (performance.now() - startedAt > this.#adoptAfterMs / 2) return this.#leave(attached, pending)
+    // After so long another instance may have added the messages, and a consumer may have handled them.
+    if (performance.now() - startedAt > this.#adoptAfterMs / 2) return this.#leaveToAdoption(attached, pending)
     const results = await this.#add(attached, pending, startedAt + this.#adoptAfterMs * ADD_SHARE - performance.now())
     await this.#points.afterAdd?.()
     return results
   }
 
-  /** New messages are left to whoever adds what never came to Redis. Of the others no row was written: SQL can know an older message by that id. */
-  async #leave<T>(attached: AttachedQueue<T>, pending: readonly Pending<T>[]): Promise<(Accepted | RedelayedError)[]> {
+  /**
+   * This call does not send new messages: the instance that adopts accepted rows adds them. It sends the others, for which it wrote no row: the row
+   * in SQL can be of an older message with that id.
+   */
+  async #leaveToAdoption<T>(
+    attached: AttachedQueue<T>,
+    pending: readonly Pending<T>[],
+  ): Promise<(Accepted | RedelayedError)[]> {
     const known = pending.filter(({ isNew }) => !isNew)
     const results = known.length === 0 ? [] : await this.#add(attached, known, this.#adoptAfterMs * ADD_SHARE)
     let at = 0
@@ -148,27 +154,32 @@ export class Accepter {
     return this.#database.transaction(async (sql) => {
       const known = await this.#known(sql, all)
       const rows = new Map<string, Row>()
-      const fresh: Row[] = []
+      const [fresh, drawn]: [Row[], Row[]] = [[], []]
       for (const each of all) {
+        if (each.isDrawn && !each.isOnce) {
+          // its id is new: there can be no row
+          drawn.push(each.row)
+          continue
+        }
         const key = `${toText(each.row.queue)}\0${toText(each.row.id)}`
         const shared = rows.get(key)
         each.before = known.get(key)
         each.isNew = shared === undefined && isFree(each)
-        // another call's row, which is as old as that call and not as this one
+        // the age that counts is that of the other call's row
         if (shared !== undefined && each.isOnce) each.before = knownOf(shared)
         if (!each.isNew) continue
         rows.set(key, each.row)
         if (each.isOnce && each.before === undefined) fresh.push(each.row)
       }
-      // where another instance inserts the same row now, the transaction fails, and is repeated with what it finds then
+      // if another instance inserts the same row now, this transaction fails and is repeated, and then finds that row
       await this.#writers.fresh.write(sql, fresh)
       const isFresh = new Set(fresh)
       const others = [...rows.values()].filter((row) => !isFresh.has(row))
-      await this.#writers.accepted.write(sql, others)
+      await this.#writers.accepted.write(sql, drawn.concat(others))
     })
   }
 
-  /** The rows of given ids. */
+  /** The rows that exist under the ids that callers gave. */
   async #known(sql: SqlTransaction, all: Job): Promise<Map<string, KnownRow>> {
     const byQueue = new Map<string, Buffer[]>()
     for (const { row, isDrawn } of all) {
@@ -194,8 +205,8 @@ export class Accepter {
   }
 
   /**
-   * What another call has accepted is sent too, while no other instance adds it: Redis takes it once, whichever call brings it, and each call has the
-   * answer of Redis, also where the other instance has died.
+   * Sends also messages that another call has accepted, as long as no other instance adopts them: Redis takes each once, whichever call brings it,
+   * and so each call gets the answer of Redis, even if the other instance has died.
    */
   async #add<T>(
     attached: AttachedQueue<T>,
@@ -212,28 +223,28 @@ export class Accepter {
       pending.map(async (each, place) => {
         const result = (left[place] ?? 0) > 0 ? results[at++] : undefined
         if (result !== undefined && (each.isNew || !each.isOnce || !isRefusal(result))) return result
-        return this.#fate(attached, each, result as RedelayedError | undefined)
+        return this.#outcomeOfOtherCall(attached, each, result as RedelayedError | undefined)
       }),
     )
   }
 
-  /** For so long a message may be sent; not at all where SQL knows that Redis has had it, or where another instance may be about to add it. */
+  /** The time in which a message may be sent: 0 if SQL knows that Redis has had it, or if another instance may be about to add it. */
   #leftMs<T>({ clock }: AttachedQueue<T>, { isNew, isOnce, before }: Pending<unknown>): number {
     if (isNew || !isOnce || before === undefined) return Infinity
     const age = clock.now() - before.accepted_at
     return before.state !== 'accepted' || age > this.#adoptAfterMs / 2 ? 0 : this.#adoptAfterMs * ADD_SHARE - age
   }
 
-  /** What becomes of a message that another call has accepted. `refusal`: what Redis said to this call, which the other one may not have heard. */
-  async #fate<T>(
+  /** The outcome of a message that another call has accepted. `refusal`: the answer of Redis to this call; the other call may have got another one. */
+  async #outcomeOfOtherCall<T>(
     attached: AttachedQueue<T>,
     each: Pending<T>,
     refusal: RedelayedError | undefined,
   ): Promise<Accepted | RedelayedError> {
     if (refusal === undefined && each.before?.state !== 'accepted') return accepted(each, 'kept')
-    const end = performance.now() + Math.min(FATE_MS, 2 * this.#adoptAfterMs)
+    const end = performance.now() + Math.min(OTHER_CALL_MS, 2 * this.#adoptAfterMs)
     for (let wait = 25; ; wait = Math.min(500, 2 * wait)) {
-      await this.#drain.run(attached as AttachedQueue).catch(() => undefined) // without Redis, SQL says what it knows
+      await this.#drain.run(attached as AttachedQueue).catch(() => undefined) // without Redis, the row in SQL decides
       const state = await this.#stateOf(each.row)
       if (state !== undefined && state !== 'accepted' && state !== 'refused') return accepted(each, 'kept')
       if (state !== 'accepted' && refusal !== undefined) return refusal
@@ -264,16 +275,16 @@ export class Accepter {
     )
     const results: (Accepted | RedelayedError)[] = []
     const refused: Row[] = []
-    const other = new Map<Pending<T>, number>()
+    const mismatched = new Map<Pending<T>, number>()
     for (const [at, each] of pending.entries()) {
       const outcome = outcomes[at]
       if (outcome === 'duplicate') {
-        // another call has brought it to Redis, and it is handled
+        // another call has brought it to Redis, and a consumer has handled it
         results.push(accepted(each, 'kept'))
       } else if (outcome === 'added' || outcome === 'kept') {
         results.push(accepted(each, outcome))
-        // Redis and the row are not of the same message
-        if (each.isNew ? outcome === 'kept' : outcome === 'added') other.set(each, at)
+        // the message in Redis is not the one of the row
+        if (each.isNew ? outcome === 'kept' : outcome === 'added') mismatched.set(each, at)
       } else if (each.isNew && outcome instanceof ConnectionError) {
         results.push(accepted(each, 'journalled'))
       } else {
@@ -282,9 +293,9 @@ export class Accepter {
       }
     }
     if (refused.length > 0) await this.#refuse(refused)
-    if (other.size > 0) {
-      const taken = await this.#follow(attached, [...other.keys()])
-      for (const [each, at] of other) {
+    if (mismatched.size > 0) {
+      const taken = await this.#reconcileRows(attached, [...mismatched.keys()])
+      for (const [each, at] of mismatched) {
         const outcome = taken.get(each)
         if (outcome !== undefined) results[at] = accepted(each, outcome)
       }
@@ -292,10 +303,10 @@ export class Accepter {
     return results
   }
 
-  /** Redis will not take them: they are not to be added later. */
+  /** Marks rows whose messages Redis refused, so that no instance adds them later. */
   async #refuse(rows: readonly Row[]): Promise<void> {
     for (const row of rows) this.#refused.add(row)
-    await this.#writeRefusals(rows).catch(() => undefined) // the queue's own error says more; it is tried again
+    await this.#writeRefusals(rows).catch(() => undefined) // the caller gets the queue's error, which says more; the sweep retries the write
   }
 
   async #writeRefusals(rows: readonly Row[]): Promise<void> {
@@ -315,10 +326,10 @@ export class Accepter {
   }
 
   /**
-   * Rows become those of the messages that Redis has under their ids, by the change stream; what it does not say any more, Redis is asked. Resolves
-   * with what became of the messages. An error changes nothing of it, and the stream keeps the changes until they are read.
+   * Makes the rows show the messages that Redis has under their ids: from the change stream, or, for what the stream no longer has, from Redis itself.
+   * Resolves with the outcomes. After an error the outcomes of Redis stand; the stream keeps the changes until they are read.
    */
-  async #follow<T>(
+  async #reconcileRows<T>(
     attached: AttachedQueue<T>,
     pending: readonly Pending<T>[],
   ): Promise<ReadonlyMap<Pending<T>, TakenOver>> {
@@ -338,8 +349,8 @@ export class Accepter {
   }
 
   /**
-   * Where Redis has taken a message under the id of one that is open in SQL, the change stream says so. If it does not, Redis has lost the message
-   * since, as by a failover: its row is written again, and resolved with.
+   * If Redis took a message under an id that is open in SQL, the change stream has it. If the stream does not, Redis has lost the message since, for
+   * example by a failover: writes the rows of these messages again and resolves with them.
    */
   #acceptAgain({ key }: AttachedQueue, pending: readonly Pending<unknown>[]): Promise<Row[]> {
     if (pending.length === 0) return Promise.resolve([])
@@ -362,8 +373,8 @@ export class Accepter {
 }
 
 /**
- * Messages under the id of one that is open in SQL, which Redis does not have. To be asked before the changes are read: what is handled after that
- * changes its row. Where Redis has the same content it lost nothing: a repeated call is answered with `added` though the message was there.
+ * The messages whose ids are open in SQL and that Redis does not have. Ask before the changes are read: a message that is handled after that changes
+ * its row. If Redis has the same content it lost nothing: a repeated call is answered with `added` although the message existed.
  */
 async function notThere({ queue }: AttachedQueue, pending: readonly Pending<unknown>[]): Promise<Pending<unknown>[]> {
   const known = pending.filter(({ isNew, before }) => !isNew && before !== undefined)
@@ -375,7 +386,7 @@ async function notThere({ queue }: AttachedQueue, pending: readonly Pending<unkn
   })
 }
 
-/** Whether its row can be written: there is none, or one of a message that is final. */
+/** Whether its row may be written: no row exists, or that of a final message; with `isOnce` only that of a refused one. */
 function isFree({ isOnce, before }: Pending<unknown>): boolean {
   if (before === undefined) return true
   return isOnce ? before.state === 'refused' : FINAL_STATES.includes(before.state)
@@ -385,19 +396,19 @@ function knownOf({ state, accepted_at, updated_at, generation, change_ms, change
   return { state, accepted_at, updated_at, generation, change_ms, change_seq }
 }
 
-/** Whether Redis has said no; where it did not answer, nothing is known. */
+/** Whether Redis refused the message; without an answer of Redis the outcome is unknown. */
 function isRefusal(result: Accepted | RedelayedError): boolean {
   return result instanceof RedelayedError && !(result instanceof ConnectionError)
 }
 
 function inProgress({ id }: Row): JournalError {
-  const what = `another call has accepted the message "${toText(id)}", and it is not known yet whether Redis takes it`
-  return new JournalError('ERR_JOURNAL_IN_PROGRESS', `${what}: the same call again answers that`, {
+  const what = `another call has accepted the message "${toText(id)}"; whether Redis takes it is not known yet`
+  return new JournalError('ERR_JOURNAL_IN_PROGRESS', `${what}: repeat the call to learn it`, {
     outcome: 'unknown',
   })
 }
 
-/** One that Redis had taken is known by the change stream after all. */
+/** For an existing row 'kept' means that this call's message went to Redis: report 'added'. */
 function outcomeOf({ isNew }: Pending<unknown>, taken: TakenOver): TakenOver {
   return !isNew && taken === 'kept' ? 'added' : taken
 }
@@ -424,15 +435,15 @@ function prepare<T>(attached: AttachedQueue<T>, item: AcceptItem<T>, at: number)
     delivery_limit: deliveryLimit ?? null,
     message_group: groupColumn(group),
   }
-  const exact = { ...markedOnce(item), id, date: new Date(dueAt), delay: undefined, timeToLive }
+  const exact = markedOnce(item, { id, date: new Date(dueAt), delay: undefined, timeToLive })
   const [isDrawn, isOnce] = [item.id === undefined || item.isDrawn === true, item.onceForMs !== undefined]
   return { item: exact, row, isDrawn, isOnce, isNew: true, before: undefined }
 }
 
-/** A guess could be too early, or drop a message that is to stay. */
+/** A guessed time could make a message due too early, or expire it too early. */
 function unknownYet(): ConnectionError {
   const what = 'until it has, only messages with a date are accepted'
-  const how = 'and with a timeToLive where the journal does not know the settings of the queue'
+  const how = 'and with a timeToLive if the journal does not know the settings of the queue'
   return new ConnectionError(`Redis has not answered since the queue was attached: ${what}, ${how}`, 'not-applied')
 }
 

@@ -1,15 +1,15 @@
 import { AddManyError, type AddItem, type Added, type RedelayedError } from 'redelayed'
 import type { AcceptItem } from './accept-item.js'
 
-/** What of a queue adds messages. */
+/** The part of a queue that adds messages. */
 interface Adding<T, E extends string> {
   addMany(items: Iterable<AddItem<T>>, options?: { readonly existing?: E }): Promise<Added[]>
 }
 
 /**
- * Adds messages to a queue, which sends those of all calls of one turn of the event loop together. What Redis said to each message, in order.
+ * Adds messages to a queue, which sends those of all calls of one turn of the event loop together. Resolves with the answer of Redis to each, in order.
  *
- * @throws RedelayedError none has an answer of its own
+ * @throws RedelayedError the whole call failed: no message has an answer of its own
  */
 export async function addEach<T, E extends string>(
   queue: Adding<T, E>,
@@ -25,7 +25,16 @@ export async function addEach<T, E extends string>(
   }
 }
 
-/** Redis remembers the id of a message that is to be added once, whichever call or instance brings it. */
-export function markedOnce<T>({ onceForMs, isDrawn: _, ...item }: AcceptItem<T>): AddItem<T> {
-  return onceForMs === undefined ? item : { ...item, deduplicate: { by: 'id', forMs: onceForMs } }
+type Exact = Pick<AddItem<never>, 'id' | 'date' | 'delay' | 'timeToLive'>
+
+/**
+ * The item as the queue takes it: with `onceForMs`, Redis remembers the id, whichever call or instance brings the message. `exact` replaces the values
+ * of the item.
+ */
+export function markedOnce<T>(item: AcceptItem<T>, exact: Exact = item): AddItem<T> {
+  // part by part: a rest pattern takes several times as long
+  const { payload, priority, group, headers, deliveryLimit, onceForMs } = item
+  const { id, date, delay, timeToLive } = exact
+  const marked = { payload, id, date, delay, timeToLive, priority, group, headers, deliveryLimit }
+  return onceForMs === undefined ? marked : { ...marked, deduplicate: { by: 'id', forMs: onceForMs } }
 }

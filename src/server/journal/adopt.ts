@@ -11,9 +11,9 @@ import { takeOver } from './take-over.js'
 const PAGE = 500
 
 /**
- * Adds what was accepted long ago and never came to Redis, because the instance that accepted it has died or could not reach Redis. The change
- * stream is read to its end before: what is still only accepted then was not added, and no consumer has handled it. The rows are claimed, so that
- * of several instances one adds them.
+ * Adds messages that were accepted long ago and never came to Redis, because the instance that accepted them died or could not reach Redis. It reads
+ * the change stream to its end first: a message that is still only accepted then was not added, and no consumer has handled it. It claims the rows,
+ * so that only one of several instances adds them.
  */
 export async function adopt(
   database: JournalDatabase,
@@ -57,7 +57,7 @@ async function isAnyLeft(database: JournalDatabase, queue: Bytes, before: number
   return row !== undefined
 }
 
-/** A row that was claimed is young again: who finds it next waits as long as for one that was just accepted. */
+/** Claims rows by renewing `updated_at`: other instances wait for them as long as for rows that were just accepted. */
 function claim(
   database: JournalDatabase,
   { key, clock }: AttachedQueue,

@@ -12,22 +12,22 @@ import {
   type Stamp,
 } from './rows.js'
 
-/** A row as the changes of some batches make it. */
+/** A row with the changes of some batches applied. */
 export interface Draft {
   readonly row: Row
   /**
-   * `own`: the row has its content, which is written; `updated`: the same, and the row in the database has the message with its content of before;
-   * `kept`: that in the database stays; `missing`: Redis has to be asked; `older`: for all of the message, as the row can be newer than what Redis,
-   * which went back in time, made its changes of.
+   * What the drain writes. `insert`: the row with its content; `replace`: the same, and the database has the message with its earlier content; `state-only`:
+   * the content in the database stays; `fetch-content`: Redis has to be asked for the content; `fetch-all`: for the whole message, because Redis went back
+   * in time and the row can be newer than the message that Redis changed.
    */
-  readonly content: 'own' | 'updated' | 'kept' | 'missing' | 'older'
-  /** Of a row with its own content: with the smallest one that the message had before in these changes. */
+  readonly write: 'insert' | 'replace' | 'state-only' | 'fetch-content' | 'fetch-all'
+  /** With `insert`: the row with the smallest payload that the message had earlier in these changes. */
   readonly before?: Row | undefined
-  /** The attempts with which the message came, where it came with some: the stream does not say the failures of these. Those of a dead letter are of its queue. */
+  /** The attempts that the message came with: the stream does not have their failures. A dead letter comes with those of its queue. */
   readonly cameWith?: number | undefined
 }
 
-/** When a change was made, and its place in the order of all changes. */
+/** The time of a change, and its place in the order of all changes. */
 export interface ChangeTime extends Stamp {
   readonly at: number
 }
@@ -47,7 +47,7 @@ const FINAL = new Map<string, Row['state']>([
   ['moved', 'moved'],
 ])
 
-/** What the journal knows of the queue of a change. */
+/** The queue of a change. */
 export interface ChangedQueue {
   readonly key: Bytes
   /** Its messages begin with the failures of another queue, and count their own attempts from one again. */
@@ -55,7 +55,7 @@ export interface ChangedQueue {
 }
 
 /**
- * What a change makes of a message's row; `undefined` where there is none and the change makes none. An older change leaves the row as it is.
+ * Applies a change to the row of a message; `undefined` if there is no row and the change makes none. An older change leaves the row as it is.
  */
 export function applyChange(
   queue: ChangedQueue,
@@ -66,22 +66,23 @@ export function applyChange(
   if (draft !== undefined && isNewer(draft.row, time)) return draft
   if (change.change === 'added' || change.change === 'redriven') return begun(queue, draft, change, time)
   if (draft === undefined) return undefined
-  // Of the message before it, which a Redis that went back in time has again: what was accepted has yet to come there.
+  // The change is of an earlier message, which a Redis that went back in time has again: the accepted one has yet to come there.
   if (draft.row.state === 'accepted' && isOfReusedId(draft.row, time.generation)) return draft
   const shown = { updated_at: time.at, generation: time.generation, change_ms: time.ms, change_seq: time.seq }
   const row = { ...draft.row, ...shown }
   const final = FINAL.get(change.change)
-  // a repair removes what a snapshot brought back: it stays what it was
+  // a repair removes messages that a snapshot brought back: the row keeps its final state
   if (final === 'removed' && FINAL_STATES.includes(row.state)) return { ...draft, row }
-  // of what is final nothing is to be asked for
-  const ended: Draft = draft.content === 'older' ? { ...draft, content: 'kept' } : draft
+  // a final message needs nothing more from Redis
+  const ended: Draft = draft.write === 'fetch-all' ? { ...draft, write: 'state-only' } : draft
   if (final !== undefined) return { ...ended, row: { ...row, ...failureIn(queue, row, change, time), state: final } }
-  const isOlder = draft.content === 'older' || (draft.content === 'kept' && draft.row.generation < time.generation)
-  const next = changed(queue, isOlder ? { ...draft, content: 'older' } : draft, row, change, time)
-  return isOlder && next.row !== draft.row ? { ...next, content: 'older' } : next
+  const isOlder =
+    draft.write === 'fetch-all' || (draft.write === 'state-only' && draft.row.generation < time.generation)
+  const next = changed(queue, isOlder ? { ...draft, write: 'fetch-all' } : draft, row, change, time)
+  return isOlder && next.row !== draft.row ? { ...next, write: 'fetch-all' } : next
 }
 
-/** What a change makes of a message that stays open; `row`: as it is, with the change's stamp. */
+/** Applies a change to a message that stays open; `row`: the row before it, with the stamp of the change. */
 function changed(queue: ChangedQueue, draft: Draft, row: Row, change: JournalChange, time: ChangeTime): Draft {
   const { dueAt = row.due_at, attempt = row.attempts, priority = row.priority } = change
   switch (change.change) {
@@ -100,17 +101,17 @@ function changed(queue: ChangedQueue, draft: Draft, row: Row, change: JournalCha
         },
       }
     case 'rescheduled': {
-      // a message that becomes visible later also expires so much later
+      // a message that becomes visible later also expires that much later
       const shifted = row.expires_at === null ? null : row.expires_at + dueAt - row.due_at
       const expires = change.expiresAt ?? (shifted && Math.max(0, Math.min(shifted, Number.MAX_SAFE_INTEGER)))
       return { ...draft, row: { ...row, state: 'open', due_at: dueAt, priority, expires_at: expires } }
     }
     case 'updated': {
-      const isInDatabase = draft.content === 'kept' || draft.content === 'updated'
-      const { content, ...updated } = contentIn({ ...row, state: 'open' }, change, 'missing')
+      const isInDatabase = draft.write === 'state-only' || draft.write === 'replace'
+      const { write, ...updated } = contentIn({ ...row, state: 'open' }, change, 'fetch-content')
       return {
         ...updated,
-        content: content === 'own' && isInDatabase ? 'updated' : content,
+        write: write === 'insert' && isInDatabase ? 'replace' : write,
         before: smallest(draft),
         cameWith: draft.cameWith,
       }
@@ -120,12 +121,12 @@ function changed(queue: ChangedQueue, draft: Draft, row: Row, change: JournalCha
   }
 }
 
-function smallest({ row, content, before }: Draft): Row | undefined {
-  if (content !== 'own') return undefined
+function smallest({ row, write, before }: Draft): Row | undefined {
+  if (write !== 'insert') return undefined
   return before === undefined || before.payload.length > row.payload.length ? row : before
 }
 
-/** A message begins, or begins anew under its id. */
+/** A message is added, or added anew under its id. */
 function begun(queue: ChangedQueue, draft: Draft | undefined, change: JournalChange, time: ChangeTime): Draft {
   const base = draft?.row ?? newRow(queue.key, change.id, time, time.at)
   const wasAccepted = draft?.row.state === 'accepted'
@@ -141,20 +142,20 @@ function begun(queue: ChangedQueue, draft: Draft | undefined, change: JournalCha
     change_ms: time.ms,
     change_seq: time.seq,
   }
-  // the content of an accepted row is that of the message; so is that of an open one that was restored with its due time
+  // an accepted row has the content of the message; so has an open one that was restored with its due time
   const isSame =
     draft !== undefined &&
     (wasAccepted || (base.state === 'open' && base.due_at === row.due_at && base.priority === row.priority))
   const begun = {
-    ...contentIn(row, change, isSame ? (draft?.content ?? 'kept') : 'missing'),
+    ...contentIn(row, change, isSame ? (draft?.write ?? 'state-only') : 'fetch-content'),
     cameWith: queue.isForDeadLetters ? Infinity : change.attempt,
   }
-  // what was accepted is in the database with its content, and stays there where that of a later change is too large
-  return wasAccepted && begun.content === 'own' && draft?.content !== 'own' ? { ...begun, content: 'updated' } : begun
+  // the database has an accepted row with its content, which stays if the content of a later change is too large
+  return wasAccepted && begun.write === 'insert' && draft?.write !== 'insert' ? { ...begun, write: 'replace' } : begun
 }
 
-function contentIn(row: Row, change: JournalChange, otherwise: Draft['content']): Draft {
-  if (change.payload === undefined) return { row, content: otherwise }
+function contentIn(row: Row, change: JournalChange, otherwise: Draft['write']): Draft {
+  if (change.payload === undefined) return { row, write: otherwise }
   return {
     row: {
       ...row,
@@ -164,11 +165,11 @@ function contentIn(row: Row, change: JournalChange, otherwise: Draft['content'])
       delivery_limit: change.deliveryLimit ?? null,
       message_group: groupColumn(change.group),
     },
-    content: 'own',
+    write: 'insert',
   }
 }
 
-/** A failure has the time of the script in Redis's history, and that of its entry in the stream. */
+/** The most by which the time of a failure in Redis's history differs from that of its entry in the stream. */
 const APART_MS = 5
 
 function failureIn(
@@ -177,15 +178,15 @@ function failureIn(
   { change, error, attempt = row.attempts }: JournalChange,
   { at }: ChangeTime,
 ): Partial<Row> {
-  // a failure without a reason is one in Redis, too; of what died without one, its last attempt was noted before
+  // Redis records a failure without a reason too; if a message died without one, its last failure was recorded before
   if (change !== 'failed' && (change !== 'dead' || error === undefined)) return {}
   const known = failuresOf(row.failures)
   const reason = error ?? ''
   // the time in the stream can be later than that of Redis's history
   const isThis = (failure: FailedAttempt): boolean =>
     failure.attempt === attempt && failure.reason === reason && Math.abs(failure.at.getTime() - at) <= APART_MS
-  // An attempt that fails again, of a Redis that went back in time, takes the place of what Redis has forgotten; and this failure can be among
-  // those that Redis was asked for.
+  // An attempt that fails again after Redis went back in time replaces the failures that Redis has forgotten; and this failure can be among those that
+  // Redis was asked for.
   const before = known.filter((failure) => (isForDeadLetters ? !isThis(failure) : failure.attempt < attempt))
   return { failures: failureBytes([...before, { attempt, at: new Date(at), reason }]) }
 }

@@ -12,21 +12,21 @@ interface Defaults {
   readonly timeToLive: number | undefined
 }
 
-/** A queue whose messages the journal has. */
+/** A queue that is attached to the journal. */
 export class AttachedQueue<T = unknown> {
   readonly queue: JournalledQueue<T>
   /** Its name as the tables have it. */
   readonly key: Bytes
   readonly clock: QueueClock
-  /** Has the queue's changes looked for soon. */
+  /** Makes the journal look for changes of the queue soon. */
   wake: () => void = () => undefined
-  /** Its journal has let go of it. */
+  /** The journal has detached the queue. */
   isDetached = false
   #defaults: Defaults | undefined
 
-  /** Whether messages come here with the failures of another queue, which the change stream does not say. */
+  /** Whether messages come here with the failures of another queue, which the change stream does not have. */
   readonly isForDeadLetters: boolean
-  /** Where its messages go that die, as the journal has it. */
+  /** The queue of its dead letters, which is attached too. */
   readonly deadLetters: AttachedQueue | undefined
 
   constructor(
@@ -40,22 +40,22 @@ export class AttachedQueue<T = unknown> {
     this.clock = new QueueClock(() => queue.now())
   }
 
-  /** What messages get that say nothing of their own; `undefined` while neither Redis nor SQL has said it. */
+  /** The delay and time to live of messages that have none of their own; `undefined` until Redis or SQL has answered. */
   get defaults(): Defaults | undefined {
     return this.#defaults
   }
 
-  /** Has the queue keep what the journal needs, where it keeps its changes otherwise. Where it keeps none, the drain turns them on. */
+  /** Makes a queue that already keeps changes keep what the journal needs. If it keeps none, the drain turns them on. */
   async prepare(): Promise<void> {
     const { changes } = await this.queue.getConfig()
     if (changes) await this.queue.keepChanges(JOURNAL_GROUP)
   }
 
-  /** Asks Redis for its clock and the queue's configuration, which it resolves with. */
+  /** Asks Redis for its clock and the queue's configuration; resolves with the configuration. */
   async refresh(): Promise<StoredQueueConfig> {
     await this.clock.refresh()
     const config = await this.queue.getConfig()
-    // a Redis that has lost everything has lost this, too, until the journal has seen it
+    // a Redis that has lost everything has lost the configuration too, until the journal restores it
     if (config.changes || this.#defaults === undefined) this.configured(config)
     return config
   }

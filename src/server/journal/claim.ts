@@ -4,8 +4,8 @@ import type { AttachedQueue } from './attached-queue.js'
 import type { Row } from './rows.js'
 
 /**
- * The rows that whoever restores may put back. What was just accepted is on its way to Redis, by the instance that accepted it or by one that adds
- * what such an instance left: it is theirs. What was accepted longer ago is claimed as they do it, by making it young again.
+ * The rows that a restore may put back. A message that was just accepted is on its way to Redis, from the instance that accepted it or from one that
+ * adopts: the restore leaves it to them. Rows that were accepted longer ago are claimed as adoption does, by renewing `updated_at`.
  */
 export async function claimed(
   database: JournalDatabase,
@@ -18,7 +18,7 @@ export async function claimed(
   let mine = new Set<string>()
   if (old.length > 0) {
     mine = await database.transaction(async (sql) => {
-      // made here: the transaction is repeated where another one was in its way, and then nothing of before is claimed
+      // made here: after a conflict the transaction is repeated, and what the first attempt claimed does not count
       const own = new Set<string>()
       for (const { id } of old) {
         const { numUpdatedRows } = await sql

@@ -12,43 +12,49 @@ import { contentOf, groupColumn, headerColumns, STATE_COLUMNS, type FlowRow, typ
 import { StateWriter } from './state-writer.js'
 import { takeIn, unrecorded } from './unrecorded.js'
 
-/** So many entries are read and written together. */
+/** The most entries read and written together. */
 const PAGE = 200
-/** So many ids stand in one condition. */
+/** The most ids in one SQL condition. */
 const IDS = 500
-/** So many messages whose contents the stream does not say are asked for together: each can have 16 MiB. */
+/** The most messages whose contents are read from Redis together, because the stream lacks them: each can have 16 MiB. */
 const ASKED = 25
-/** A payload of so many bytes is read to be compared, which takes less than to write it again. */
+/** A payload up to this size is read and compared, which is faster than writing it again. */
 const SMALL = 4_096
-/** The clock of a Redis that takes over can be ahead of that of the Redis before, but by less. */
+/** The clock of a Redis that takes over can be ahead of its predecessor's, but by less than this. */
 const AHEAD_MS = 86_400_000
-/** So many rows are cleared by one statement. */
+/** The most rows cleared by one statement. */
 const CLEARED = 1_000
 
 const isSmall = raw<boolean>`state = 'accepted' and length(payload) <= ${raw.lit(SMALL)}`
 const SMALL_PAYLOAD = raw<Bytes | null>`case when ${isSmall} then payload end`.as('small_payload')
 const SMALL_HEADERS = raw<Bytes | null>`case when ${isSmall} then headers end`.as('small_headers')
 
+/** The columns that the drain does not read. */
+const NO_CONTENT: Pick<Row, 'headers' | 'biz_key' | 'payload'> = { headers: null, biz_key: null, payload: EMPTY }
+
+/** An entry of a stream. */
+type End = Pick<Position, 'epoch' | 'id' | 'digest'>
+
 type Content = Pick<Row, 'payload' | 'headers' | 'expires_at' | 'delivery_limit' | 'message_group'>
 
-/** How a drain ended: at the end of the stream, or since Redis was found to have forgotten something. */
+/** How a drain ended: at the end of the stream, or because Redis has forgotten something. */
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
 
-/** Whoever drains can be the first to see it: a watch, an addition, a cancel. */
+/** Events of any drain: a watch, an addition or a cancel can be the first to see them. */
 export interface DrainEvents {
   readonly forgotten: (queue: string) => void
   /** SQL does not have the message, or its new payload. */
   readonly tooLarge: (queue: string, message: LargeMessage) => void
-  /** About so many messages of a queue that began anew were not read: SQL may not have them. */
+  /** About `count` messages of a queue that began anew were not read: SQL may lack them. */
   readonly leftOut: (queue: string, count: number) => void
 }
 
-/** `until`: the time of the first entry that waits for another queue; what is older is written. */
+/** `until`: the time of the first entry that waits for another queue; all older entries are written. */
 type RunResult = Drained & { readonly until: number }
 
 /**
- * Brings the changes of a queue's stream into SQL, in their order. The rows and the position are one transaction, and the position names what it
- * was before: of two instances that drain at once one succeeds, and each change is written once. The stream is released after the commit.
+ * Writes the changes of a queue's stream into SQL, in order. One transaction writes the rows and moves the position from its known value: of two
+ * instances that drain at once only one succeeds, so each change is written once. The stream is released after the commit.
  */
 export class Drain {
   readonly #database: JournalDatabase
@@ -59,8 +65,8 @@ export class Drain {
   readonly #queues = new Map<string, AttachedQueue>()
   readonly #configs: QueueConfigs
   readonly #events: DrainEvents
-  /** Where each stream was last read to its end. */
-  readonly #ends = new Map<string, Position>()
+  /** The newest position in SQL that this process knows of each stream: an older one would hide that Redis went back to a time between the two. */
+  readonly #ends = new Map<string, End>()
 
   constructor(
     database: JournalDatabase,
@@ -78,7 +84,7 @@ export class Drain {
     this.#states = new StateWriter(writers.states)
   }
 
-  /** From now on, what leaves another queue for this one is written after it. */
+  /** From now on, a move from another queue to this one is written only after this queue was drained. */
   add(attached: AttachedQueue): void {
     this.#queues.set(attached.queue.name, attached)
   }
@@ -88,7 +94,7 @@ export class Drain {
     this.#ends.delete(queue.name)
   }
 
-  /** Whether there is anything behind the end that this process knows, or something has happened to the stream; by Redis alone. */
+  /** Whether the stream has entries after the end that this process knows, or was reset; asks only Redis. */
   async hasNews({ queue }: AttachedQueue): Promise<boolean> {
     const end = this.#ends.get(queue.name)
     if (end === undefined) return true
@@ -96,7 +102,7 @@ export class Drain {
     return status !== 'ok' || epoch !== end.epoch || batches.length > 0
   }
 
-  /** Until the end that the stream has at the call, as others may write without end, or for so many pages. @throws the reason of `signal` */
+  /** Drains up to the end that the stream has at the call, as others may keep writing, or at most `pages` pages. @throws the reason of `signal` */
   async run(
     attached: AttachedQueue,
     { pages = Infinity, signal }: { readonly pages?: number; readonly signal?: AbortSignal | undefined } = {},
@@ -105,7 +111,7 @@ export class Drain {
     return { changes, hasForgotten }
   }
 
-  /** `waiting`: the queues that this one is drained for, and the time of the first entry that SQL does not have of each. */
+  /** `waiting`: the queues that wait for this drain, each with the time of its first entry that SQL lacks. */
   async #run(
     attached: AttachedQueue,
     pages: number,
@@ -117,6 +123,7 @@ export class Drain {
     for (let page = 0; page < pages; page++) {
       signal?.throwIfAborted()
       const position = await this.#positions.load(attached.key)
+      this.#know(attached, position)
       if (last !== null && !isAfter(last, position.id)) break
       const { status, epoch, batches: read, last: newest } = await attached.queue.readChanges(position, PAGE)
       last = status === 'ok' ? (last ?? newest) : null
@@ -130,14 +137,12 @@ export class Drain {
       const batches = upToClear(read.slice(0, cut))
       if (read.length > 0 && batches.length === 0) return { changes, hasForgotten: false, until: timeOf(read[0]) }
       const { id, digest = null } = batches.at(-1)?.position ?? {}
-      // The epoch is that of the queue when the page was read: what comes after the page belongs to it, or another one has begun.
-      if (id === undefined && position.epoch === epoch) {
-        this.#ends.set(attached.queue.name, position)
-        break
-      }
+      // This is the queue's epoch when the page was read: later entries belong to it, or another epoch has begun.
+      if (id === undefined && position.epoch === epoch) break
       await this.#clear(attached, position.generation, batches[0], signal)
       const end = id === undefined ? { ...position, epoch } : { epoch, id, digest }
       if (await this.#write(attached, position, end, batches)) {
+        this.#know(attached, end)
         changes += batches.reduce((sum, batch) => sum + batch.changes.length, 0)
         if (id !== undefined) await attached.queue.releaseChanges(JOURNAL_GROUP, id)
       }
@@ -145,12 +150,18 @@ export class Drain {
     return { changes, hasForgotten: false, until: Infinity }
   }
 
+  #know({ queue, isDetached }: AttachedQueue, end: End): void {
+    // after a new beginning only the drain can find out whether there are entries
+    if (end.epoch === null || isDetached) this.#ends.delete(queue.name)
+    else this.#ends.set(queue.name, end)
+  }
+
   /**
-   * A message that goes to another queue is final here. Before that is written, SQL has to know the message there: lost between the two, it would
-   * be put back in neither. Resolves with how many entries of a page may be written then.
+   * A message that goes to another queue becomes final here. Before that is written, SQL has to know the message there: otherwise, if Redis loses it
+   * in between, neither queue would put it back. Resolves with the number of entries of the page that may be written.
    *
-   * Redis can lose something between the page and the drain of the other queue, which another drain may have noticed by then: the other queue looks
-   * whole, without the message. So the page has to be in Redis still after that drain.
+   * Redis can lose data between the read of the page and the drain of the other queue, and another drain may already have handled that: the other queue
+   * then looks intact, without the message. So Redis must still have the page after that drain.
    */
   async #followMoves(
     attached: AttachedQueue,
@@ -167,7 +178,7 @@ export class Drain {
     for (const target of others) {
       if (nested.has(target)) continue
       const drained = await this.#run(target, Infinity, nested, signal)
-      // it has begun anew: what was read here can be of the time before
+      // the other queue has begun anew: this page can be from before
       if (drained.hasForgotten) return 'again'
       until.set(target, drained.until)
     }
@@ -176,7 +187,7 @@ export class Drain {
     const isWritten = (batch: JournalBatch, target: AttachedQueue): boolean =>
       timeOf(batch) < (until.get(target) ?? Infinity)
     const end = batches.findIndex((batch, at) => [...(targets[at] ?? [])].some((target) => !isWritten(batch, target)))
-    // Of queues that wait for each other, with entries of the same millisecond, the first one goes on.
+    // When queues wait for each other's entry of the same millisecond, the outermost queue writes one entry and so breaks the cycle.
     if (end === 0 && waiting.size === 0) return 1
     return end < 0 ? batches.length : end
   }
@@ -187,9 +198,9 @@ export class Drain {
     return target === undefined ? [] : [target]
   }
 
-  /** Resolves with whether Redis has forgotten something. */
+  /** Begins a new generation if Redis has forgotten something; resolves with whether it did. */
   async #begin(attached: AttachedQueue, position: Position, status: ChangeReading['status']): Promise<boolean> {
-    // no message dies before its dead letter is recorded
+    // first the dead letters: no message may die before its dead letter is recorded
     const { deadLetters } = attached
     if (deadLetters) await deadLetters.queue.keepChanges(JOURNAL_GROUP, await this.#configs.load(deadLetters.key))
     await attached.queue.keepChanges(JOURNAL_GROUP, await this.#configs.load(attached.key))
@@ -217,12 +228,7 @@ export class Drain {
     return row !== undefined
   }
 
-  async #write(
-    attached: AttachedQueue,
-    position: Position,
-    end: Pick<Position, 'epoch' | 'id' | 'digest'>,
-    page: readonly JournalBatch[],
-  ): Promise<boolean> {
+  async #write(attached: AttachedQueue, position: Position, end: End, page: readonly JournalBatch[]): Promise<boolean> {
     let large: readonly Row[] = []
     const isWritten = await this.#database.transaction(async (sql) => {
       // first, so that another instance waits here and then finds the position moved
@@ -230,7 +236,7 @@ export class Drain {
       const batches = await this.#reread.news(sql, attached.key, position.rereadUntil, page.flatMap(withoutRestored))
       const { rows: known, accepted } = await this.#rowsOf(sql, attached, [...idsOf(batches)])
       const drafts = new Map<string, Draft>()
-      for (const [id, row] of known) drafts.set(id, { row, content: 'kept' })
+      for (const [id, row] of known) drafts.set(id, { row, write: 'state-only' })
       for (const batch of batches) this.#apply(attached, position.generation, withoutKnown(batch, accepted), drafts)
       const touched = [...drafts].filter(([id, { row }]) => row !== known.get(id))
       large = await this.#writeDrafts(sql, attached, known, touched)
@@ -253,7 +259,7 @@ export class Drain {
     { position, at, changes }: JournalBatch,
     drafts: Map<string, Draft>,
   ): void {
-    // an entry of a stranger can be of any time: a row that changed in the future would be kept for good
+    // a foreign entry can have any time, and a row changed in the future would never be pruned
     const latest = attached.clock.now() + AHEAD_MS
     const time: ChangeTime = { ...idParts(position.id), generation, at: Math.min(at, latest) }
     for (const change of changes) {
@@ -267,8 +273,8 @@ export class Drain {
   }
 
   /**
-   * All messages that Redis had went. There can be millions: their rows are written before the entry is, some at a time. What is interrupted is
-   * done again with the entry, as nothing that came after it is touched.
+   * Redis cleared all messages of the queue. There can be millions: their rows are written before the entry, in batches. After an interruption it is
+   * repeated with the entry, as it touches no row with a later change.
    */
   async #clear(
     { key }: AttachedQueue,
@@ -317,7 +323,7 @@ export class Drain {
     }
   }
 
-  /** `accepted`: of small messages that SQL had before Redis, what SQL has of them. */
+  /** `accepted`: the contents of small messages that SQL had before Redis. */
   async #rowsOf(
     sql: SqlTransaction,
     { key }: AttachedQueue,
@@ -333,18 +339,21 @@ export class Drain {
         .where('queue', '=', key)
         .where('id', 'in', some)
       const found = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).execute()
-      for (const { small_payload: payload, small_headers: headers, ...row } of found) {
-        const id = toText(row.id)
-        rows.set(id, { ...row, headers: null, biz_key: null, payload: EMPTY })
-        if (payload !== null) accepted.set(id, { ...row, payload, headers })
+      for (const each of found) {
+        const id = toText(each.id)
+        const { small_payload: payload, small_headers: headers } = each
+        const { expires_at, delivery_limit, message_group } = each
+        if (payload !== null) accepted.set(id, { payload, headers, expires_at, delivery_limit, message_group })
+        // changes the object: copying each row would take longer than all the rest
+        rows.set(id, Object.assign(each, NO_CONTENT))
       }
     }
     return { rows, accepted }
   }
 
   /**
-   * Resolves with the rows whose payloads the database does not take: they must not keep what follows them from SQL. Where only the payload is
-   * new, the row has that of before; otherwise there is no row, as one of an earlier message of this id says nothing of this one.
+   * Resolves with the rows whose payloads are too large for the database: they must not keep later changes out of SQL. If only the payload is new, the
+   * row keeps the earlier one; otherwise it is deleted, because it describes an earlier message with this id.
    */
   async #writeDrafts(
     sql: SqlTransaction,
@@ -353,26 +362,26 @@ export class Drain {
     drafts: readonly (readonly [id: string, draft: Draft])[],
   ): Promise<readonly Row[]> {
     const { mostBytes } = this.#database
-    const rowsWith = (...contents: Draft['content'][]): Row[] =>
-      drafts.filter(([, { content }]) => contents.includes(content)).map(([, { row }]) => row)
-    const { fitting: whole, large } = bySize(rowsWith('own', 'updated'), mostBytes)
+    const rowsWith = (...writes: Draft['write'][]): Row[] =>
+      drafts.filter(([, { write }]) => writes.includes(write)).map(([, { row }]) => row)
+    const { fitting: whole, large } = bySize(rowsWith('insert', 'replace'), mostBytes)
     const earlier = withEarlierPayloads(drafts, large, mostBytes)
     whole.push(...earlier.values())
-    const updated = new Set(rowsWith('updated'))
+    const updated = new Set(rowsWith('replace'))
     const cameWith = new Map(drafts.map(([id, draft]) => [id, draft.cameWith ?? 0]))
-    const states = [...rowsWith('kept'), ...large.filter((row) => updated.has(row))]
-    const missing = drafts.filter(([, { content }]) => content === 'missing' || content === 'older')
+    const states = [...rowsWith('state-only'), ...large.filter((row) => updated.has(row))]
+    const missing = drafts.filter(([, { write }]) => write === 'fetch-content' || write === 'fetch-all')
     for (let from = 0; from < missing.length; from += ASKED) {
       const some = missing.slice(from, from + ASKED)
       const found: Row[] = []
       const messages = await attached.queue.getAllRaw(some.map(([id]) => id))
-      some.forEach(([id, { row, content }], at) => {
+      some.forEach(([id, { row, write }], at) => {
         const message = messages[at]
-        // without a payload there is nothing to make the message of; that it is gone from Redis says that it needs none
+        // a row without a payload makes no message; but a message that is gone from Redis needs none
         if (message !== null && message !== undefined) {
           const there = contentOf(message)
-          // what is newer in Redis than these changes, later changes make of the row once more
-          found.push({ ...row, ...(content === 'older' ? there : pick(there)) })
+          // Redis can be ahead of these changes; later changes then update the row again
+          found.push({ ...row, ...(write === 'fetch-all' ? there : pick(there)) })
         } else if (known.has(id)) states.push(row)
       })
       const sized = bySize(found, mostBytes)
@@ -399,8 +408,8 @@ export class Drain {
 }
 
 /**
- * A restore put back what SQL has, as SQL has it: nothing of it is written. Where the row has changed meanwhile, that is newer, and what is final a
- * restore removes later.
+ * The entries without restored messages: a restore put back the message exactly as SQL has it, so SQL needs no write. A row that changed meanwhile is
+ * newer, and the restore removes final messages later.
  */
 function withoutRestored(batch: JournalBatch): JournalBatch[] {
   const isOther = ({ change }: JournalChange): boolean => change !== 'restored'
@@ -409,7 +418,7 @@ function withoutRestored(batch: JournalBatch): JournalBatch[] {
   return changes.length === 0 ? [] : [{ ...batch, changes }]
 }
 
-/** Of rows that are too large: those whose messages had a payload before in the same changes that is not. */
+/** For each row that is too large: a copy with the smallest earlier payload of the same page, if that fits. */
 function withEarlierPayloads(
   drafts: readonly (readonly [id: string, draft: Draft])[],
   large: readonly Row[],
@@ -431,8 +440,8 @@ function bySize<M extends { readonly payload: Uint8Array }>(
 }
 
 /**
- * What was accepted is in SQL with its content: where the first that happened is that Redis got the same message, its content is not written once
- * more. Removes each id of the batch from `accepted`, since only the first change of a message can be that.
+ * SQL already has the content of accepted messages: if the first change of a message adds it to Redis with the same content, the content is not written
+ * again. Removes each id of the batch from `accepted`, since only the first change of a message can match.
  */
 function withoutKnown(batch: JournalBatch, accepted: Map<string, Content>): JournalBatch {
   if (accepted.size === 0) return batch
@@ -440,8 +449,7 @@ function withoutKnown(batch: JournalBatch, accepted: Map<string, Content>): Jour
     const known = accepted.get(change.id)
     accepted.delete(change.id)
     if (known === undefined || change.change !== 'added' || !isOf(change, known)) return change
-    const { payload: _, ...rest } = change
-    return rest
+    return { ...change, payload: undefined }
   })
   return { ...batch, changes }
 }
@@ -465,7 +473,7 @@ function hasClear({ changes }: JournalBatch): boolean {
   return changes.some(({ change }) => change === 'cleared')
 }
 
-/** An entry by which all messages went stands alone: what is before it is written first. */
+/** An entry that clears the queue is written alone: the entries before it are written first. */
 function upToClear(batches: readonly JournalBatch[]): readonly JournalBatch[] {
   const at = batches.findIndex(hasClear)
   return at < 0 ? batches : batches.slice(0, Math.max(1, at))
@@ -483,8 +491,8 @@ function clearDrafts(drafts: Map<string, Draft>, time: ChangeTime): void {
 }
 
 /**
- * The stream does not say the failures with which a message comes: a dead letter has those of its queue, what was put back those of before. Of what Redis has
- * now only these are taken, as the stream says those of later attempts.
+ * Adds the failures that a message came with, which the stream lacks: a dead letter has those of its queue, a restored message its earlier ones. Only
+ * these are taken from Redis, as the stream has those of later attempts.
  */
 async function addFailures(
   { queue, isForDeadLetters }: AttachedQueue,
@@ -493,7 +501,7 @@ async function addFailures(
 ): Promise<void> {
   const cameWithOf = (row: Row | undefined): number => cameWith.get(toText(row?.id ?? EMPTY)) ?? 0
   const lastOf = (row: Row | undefined): number => (isForDeadLetters ? Infinity : cameWithOf(row))
-  // a dead letter that came with some can have failed since
+  // a dead letter that came with failures can have failed since
   const isMissing = (row: Row | undefined): boolean =>
     row?.failures === null ? lastOf(row) > 0 : cameWithOf(row) === Infinity
   const places = [...rows.keys()].filter((at) => isMissing(rows[at]))
@@ -508,12 +516,12 @@ async function addFailures(
   })
 }
 
-/** When an entry was written, by its place in the stream. */
+/** The time of an entry, from its id in the stream. */
 function timeOf(batch: JournalBatch | undefined): number {
   return batch === undefined ? Infinity : idParts(batch.position.id).ms
 }
 
-/** Of a message's content what the changes do not say. */
+/** The columns that the changes do not have. */
 function pick({
   headers,
   biz_key,

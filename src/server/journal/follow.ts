@@ -22,7 +22,7 @@ export interface FollowParts {
   readonly writers: Writers
 }
 
-/** Who hears of what is found. */
+/** Receives the findings. */
 export interface FollowEvents {
   readonly restoring: (progress: RestoreProgress) => void
   readonly restored: (queue: string) => void
@@ -30,7 +30,7 @@ export interface FollowEvents {
   readonly badRow: OnBadRow
 }
 
-/** Follows one queue: brings its changes into SQL, puts back what Redis has forgotten, and adds what an instance left that died. */
+/** Follows one queue: writes its changes into SQL, puts back what Redis has forgotten, and adds what an instance that died left behind. */
 export class Follow {
   readonly #attached: AttachedQueue
   readonly #parts: FollowParts
@@ -38,7 +38,7 @@ export class Follow {
   readonly #events: FollowEvents
   #isPrepared = false
   #sweptAt = -Infinity
-  /** A restore may be under way, here or in another instance, which Redis does not say. */
+  /** A restore may be under way, here or in another instance: only SQL knows. */
   #mustLook = true
 
   constructor(
@@ -53,16 +53,16 @@ export class Follow {
     this.#events = events
   }
 
-  /** Has the queue keep its changes. */
+  /** Makes the queue keep its changes. */
   async prepare(signal: AbortSignal): Promise<void> {
     await this.#attached.refresh()
     await this.#attached.prepare()
-    await this.#parts.drain.run(this.#attached, { pages: 2, signal }) // as many as turning the changes on takes
+    await this.#parts.drain.run(this.#attached, { pages: 2, signal }) // turning the changes on takes two
     await this.#refresh()
     this.#isPrepared = true
   }
 
-  /** While nothing changes, SQL is not asked between two sweeps. */
+  /** While the queue does not change, it asks SQL only once per sweep. */
   async step(signal: AbortSignal): Promise<Found> {
     if (!this.#isPrepared) await this.prepare(signal)
     const isSweep = performance.now() - this.#sweptAt >= this.#settings.sweepMs
@@ -98,7 +98,7 @@ export class Follow {
     if (count > 0) this.#events.adopted(this.#attached.queue.name, count)
   }
 
-  /** A Redis that has lost its data has no configuration either: what SQL has of it stays. */
+  /** A Redis that has lost its data has no configuration either: then SQL keeps the one that it has. */
   async #refresh(): Promise<void> {
     const config = await this.#attached.refresh()
     if (config.changes) await this.#parts.configs.save(this.#attached.key, config)

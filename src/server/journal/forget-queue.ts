@@ -3,7 +3,7 @@ import type { Bytes } from '../database/tables.js'
 
 const BATCH = 1_000
 
-/** Removes all that SQL has of a queue, in batches that lock little; its position goes last, so that it can be done again. */
+/** Removes all rows of a queue from SQL, in batches that lock little; its position last, so that the call can be repeated. */
 export async function forgetQueue(database: JournalDatabase, queue: Bytes, signal?: AbortSignal): Promise<void> {
   for (let isMore = true; isMore;) {
     signal?.throwIfAborted()

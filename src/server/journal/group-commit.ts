@@ -7,16 +7,15 @@ interface Waiting<J> {
 }
 
 /**
- * Commits the jobs of many callers together: those that come while a commit is under way, or within a few milliseconds of
- * the first one, share the next one.
- * Where a commit of several fails for another reason than the server's absence, each is committed alone, so that one does not fail the others.
+ * Commits the jobs of many callers together: jobs that come while a commit is under way, or within a few milliseconds of the first one, share the next
+ * commit. If the commit of several jobs fails for another reason than an absent server, each job is committed alone, so that one does not fail the others.
  */
 export class GroupCommit<J> {
   readonly #commit: (jobs: readonly J[]) => Promise<void>
   readonly #lingerMs: number
   readonly #most: number
   #waiting: Waiting<J>[] = []
-  /** When the first of those came. */
+  /** When the first waiting job came. */
   #since = 0
   #running: Promise<void> | undefined
 
@@ -37,7 +36,7 @@ export class GroupCommit<J> {
     })
   }
 
-  /** Resolves when nothing waits. */
+  /** Resolves when no job waits. */
   async idle(): Promise<void> {
     while (this.#running !== undefined) await this.#running
   }
@@ -45,9 +44,9 @@ export class GroupCommit<J> {
   async #run(): Promise<void> {
     for (let isFirst = true; this.#waiting.length > 0; isFirst = false) {
       const left = Math.max(0, this.#lingerMs - (performance.now() - this.#since))
-      // the first one waits also for those of its own turn of the event loop
+      // the first job waits also for the others of its turn of the event loop
       if ((left > 0 || isFirst) && this.#waiting.length < this.#most) await pause(left)
-      await this.#flush(this.#waiting.splice(0, this.#most)) // what is left then is as old, and goes at once
+      await this.#flush(this.#waiting.splice(0, this.#most)) // the jobs left over are as old and are committed at once
     }
     this.#running = undefined
   }

@@ -37,13 +37,13 @@ interface Parts extends RestoreParts {
   readonly accepter: Accepter
 }
 
-/** A queue through its journal. What is not here, such as polling, goes to the queue itself. */
+/** A queue through its journal. For all that this class does not have, such as polling, use the queue itself. */
 export class JournalQueue<T> {
   readonly name: string
   readonly #attached: AttachedQueue<T>
   readonly #mode: JournalMode
   readonly #parts: Parts | undefined
-  /** Of many that cancel at once, each would read the same changes, and one would write them. */
+  /** Many concurrent cancels share one drain: each alone would read the same changes, and only one could write them. */
   readonly #drained = new SharedRun(() => this.#required.drain.run(this.#attached))
 
   /** @internal */
@@ -55,12 +55,17 @@ export class JournalQueue<T> {
   }
 
   /**
-   * Adds a message. With the mode `'sync'` it resolves when SQL has the message and Redis too, or, with the outcome `'journalled'`, when SQL has
-   * it and Redis could not be reached.
+   * Adds a message. In the mode `'sync'` it resolves when SQL and Redis have the message, or, with the outcome `'journalled'`, when SQL has it and
+   * Redis could not be reached.
    *
-   * @throws JournalError SQL could not write it, and Redis does not have it; with the `outcome` `'unknown'` it can be added later all the same, and
-   * adding it again under the same id adds it once
+   * @throws JournalError SQL could not write the message, and Redis does not have it; with the `outcome` `'unknown'` it may still be added later, and adding it again under the same id adds it once
    * @throws what `add` of the queue throws: it was not accepted
+   *
+   * @example
+   * ```ts
+   * const { outcome, dueAt } = await journalled.add({ to: 'ada' }, { id: 'welcome:ada', delay: 60_000 })
+   * console.log(outcome, dueAt)
+   * ```
    */
   async add(payload: T, options: Omit<AcceptItem<T>, 'payload'> = {}): Promise<Accepted> {
     const [result] = await this.addMany([{ ...options, payload }])
@@ -68,7 +73,17 @@ export class JournalQueue<T> {
     return result
   }
 
-  /** Adds many messages; for each what became of it, or why it was not accepted, in order. @throws JournalError, InvalidArgumentError `ERR_INVALID_ARGUMENT`: none was accepted */
+  /**
+   * Adds many messages; resolves with the outcome of each, or the error why it was not accepted, in order.
+   *
+   * @throws JournalError, InvalidArgumentError `ERR_INVALID_ARGUMENT`: none was accepted
+   *
+   * @example
+   * ```ts
+   * const results = await journalled.addMany([{ payload: { to: 'ada' } }, { payload: { to: 'bob' }, delay: 60_000 }])
+   * console.log(results.filter((result) => result instanceof Error))
+   * ```
+   */
   async addMany(items: Iterable<AcceptItem<T>>): Promise<(Accepted | RedelayedError)[]> {
     const list = [...items]
     for (const [at, item] of list.entries()) {
@@ -79,7 +94,11 @@ export class JournalQueue<T> {
       throw new JournalError('ERR_JOURNAL_CLOSED', 'the queue was detached from its journal')
     if (this.#mode === 'sync' && this.#parts !== undefined) return this.#parts.accepter.accept(this.#attached, list)
     const { queue, clock, defaults } = this.#attached
-    const added = await addEach(queue, list.map(markedOnce), 'keep')
+    const added = await addEach(
+      queue,
+      list.map((item) => markedOnce(item)),
+      'keep',
+    )
     this.#attached.wake()
     return added.map((result, at) => {
       if (result instanceof RedelayedError) return result
@@ -91,10 +110,15 @@ export class JournalQueue<T> {
   }
 
   /**
-   * Removes a message that no consumer has. Once it has resolved with true, SQL knows it as removed. It can still come back where its row was
-   * read by a restore, or committed by an `add`, that has not yet put it into Redis; see docs/journal.md.
+   * Removes a message that no consumer has. Once it has resolved with true, SQL knows the message as removed. The message can still come back if a
+   * restore has read its row, or an `add` has committed it, and has not yet put it into Redis; see docs/journal.md.
    *
    * @throws JournalError the message may be gone from Redis, and may come back when Redis loses its data
+   *
+   * @example
+   * ```ts
+   * console.log(await journalled.cancel('welcome:ada'))
+   * ```
    */
   async cancel(id: string): Promise<boolean> {
     const parts = this.#parts
@@ -103,23 +127,23 @@ export class JournalQueue<T> {
     const before = await this.#stateOf(id)
     const isRemoved = await queue.cancel(id)
     if (!isRemoved && (await queue.contains(id))) return false // a consumer has it
-    // Now SQL knows that it was removed; or that it was handled, where Redis did not have it.
+    // Now SQL knows that it was removed, or, if Redis did not have it, that it was handled.
     await this.#drained.run()
     let isRowRemoved = await this.#removeRow(before)
     if (isRemoved && !isRowRemoved) {
-      // Claimed meanwhile: the message that was removed was an older one under the id of what is only accepted.
+      // The row was claimed meanwhile: the removed message was an older one under the id of the accepted row.
       const now = await this.#stateOf(id)
       if (now?.state === 'accepted' && now.accepted_at === before?.accepted_at)
         isRowRemoved = await this.#removeRow(now)
     }
     if (!isRemoved || !isRowRemoved) return isRemoved || isRowRemoved
-    // The stream does not have the removal: a failover has lost it, and the message is there again.
+    // The stream does not have the removal: a failover has lost it, and Redis has the message again.
     return (await queue.cancel(id)) || !(await queue.contains(id))
   }
 
   /**
-   * What Redis did not have was accepted and never came there, or Redis has lost it. The row keeps its place in the order of all changes, so
-   * that one that is not known yet, such as an addition under this id, overwrites it. False when it has changed meanwhile.
+   * Marks a row as removed: its message never came to Redis, or Redis has lost it. The row keeps its place in the order of all changes, so that a
+   * change that SQL does not have yet, such as an addition under this id, overwrites it. False when the row has changed meanwhile.
    */
   async #removeRow(before: StateRow | undefined): Promise<boolean> {
     if (before === undefined || !OPEN_STATES.includes(before.state)) return false
@@ -152,7 +176,7 @@ export class JournalQueue<T> {
     )
   }
 
-  /** @internal Which of these ids are messages that are not final: by SQL, or by Redis where SQL can be behind it. */
+  /** @internal The ids whose messages are not final: according to SQL, or, where SQL can lag, to Redis. */
   async openOf(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const { key, queue } = this.#attached
     if (this.#mode !== 'sync') {
@@ -171,7 +195,16 @@ export class JournalQueue<T> {
     return new Set(rows.map(({ id }) => toText(id)))
   }
 
-  /** The message as SQL knows it, also when it is final; `null` when SQL does not know it, or not any more. */
+  /**
+   * The message as SQL knows it, also when it is final; `null` when SQL does not know it, or not any more.
+   *
+   * @throws JournalError SQL could not be asked
+   *
+   * @example
+   * ```ts
+   * console.log((await journalled.get('welcome:ada'))?.state)
+   * ```
+   */
   async get(id: string): Promise<JournalMessage | null> {
     const row = await this.#database.run((sql) =>
       sql
@@ -189,6 +222,13 @@ export class JournalQueue<T> {
   /**
    * The ids of messages with this business key, open and final ones, in the order of their bytes: at most `most` after `after`.
    * The key is the header `redelayed-biz-key`, which the service sets.
+   *
+   * @throws JournalError SQL could not be asked
+   *
+   * @example
+   * ```ts
+   * console.log(await journalled.idsWithBizKey('order:7', null, 100))
+   * ```
    */
   async idsWithBizKey(bizKey: string, after: string | null, most: number): Promise<string[]> {
     const rows = await this.#database.run((sql) => {
@@ -204,7 +244,16 @@ export class JournalQueue<T> {
     return rows.map(({ id }) => toText(id))
   }
 
-  /** What happened to a message, the oldest first. */
+  /**
+   * What happened to a message, the oldest first.
+   *
+   * @throws JournalError SQL could not be asked
+   *
+   * @example
+   * ```ts
+   * for (const { change, at } of await journalled.flow('welcome:ada')) console.log(change, at)
+   * ```
+   */
   async flow(id: string): Promise<FlowEntry[]> {
     const rows = await this.#database.run((sql) =>
       sql
@@ -224,12 +273,30 @@ export class JournalQueue<T> {
     }))
   }
 
-  /** Reads the change stream to its end: SQL knows then what happened before the call. Resolves with how many changes there were. */
+  /**
+   * Reads the change stream to its end: then SQL knows everything that happened before the call. Resolves with the number of changes.
+   *
+   * @throws JournalError, ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * console.log(await journalled.drain(), 'changes')
+   * ```
+   */
   async drain(): Promise<number> {
     return (await this.#required.drain.run(this.#attached)).changes
   }
 
-  /** How many messages SQL knows as open, and of those that expired where these are asked for: so many a restore checks. */
+  /**
+   * The number of messages that a restore checks: those that SQL knows as open, with `expired` also those that expired.
+   *
+   * @throws JournalError SQL could not be asked
+   *
+   * @example
+   * ```ts
+   * console.log(await journalled.size(), 'open messages')
+   * ```
+   */
   async size({ expired = false }: Pick<RestoreOptions, 'expired'> = {}): Promise<number> {
     const { count } = await this.#database.run((sql) =>
       sql
@@ -242,7 +309,16 @@ export class JournalQueue<T> {
     return Number(count)
   }
 
-  /** What was accepted and is in no Redis yet is not to come there any more. Resolves with how many messages. */
+  /**
+   * Gives up accepted messages that are not in Redis yet: they are never added. Resolves with their number.
+   *
+   * @throws JournalError SQL could not be asked
+   *
+   * @example
+   * ```ts
+   * console.log(await journalled.dropAccepted())
+   * ```
+   */
   async dropAccepted(): Promise<number> {
     const { numUpdatedRows } = await this.#database.run((sql) =>
       sql
@@ -255,12 +331,30 @@ export class JournalQueue<T> {
     return Number(numUpdatedRows)
   }
 
-  /** Puts messages back by hand. */
+  /**
+   * Puts messages back by hand; resolves with the counts.
+   *
+   * @throws JournalError, ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * console.log((await journalled.restore({ dryRun: true })).restored)
+   * ```
+   */
   restore(options: RestoreOptions = {}): Promise<RestoreResult> {
     return restoreByHand(this.#required, this.#attached, options)
   }
 
-  /** What SQL and Redis do not agree on. */
+  /**
+   * Yields the differences between SQL and Redis, message by message.
+   *
+   * @throws JournalError, ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * for await (const { id, what } of journalled.verify()) console.log(id, what)
+   * ```
+   */
   verify({ onNotSettled }: VerifyOptions = {}): AsyncGenerator<Difference, void> {
     const { database, drain, adoptAfterMs } = this.#required
     return verify(database, drain, this.#attached, { adoptAfterMs, onNotSettled })
@@ -271,8 +365,7 @@ export class JournalQueue<T> {
   }
 
   get #required(): Parts {
-    if (this.#parts === undefined)
-      throw new JournalError('ERR_JOURNAL_CLOSED', "there is no journal with the mode 'off'")
+    if (this.#parts === undefined) throw new JournalError('ERR_JOURNAL_CLOSED', "the mode 'off' has no journal")
     return this.#parts
   }
 }

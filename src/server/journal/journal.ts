@@ -30,25 +30,25 @@ import { leftOutError } from './unrecorded.js'
 import { Watch } from './watch.js'
 
 export interface JournalEvents {
-  /** Something in the background failed; it is tried again. */
+  /** Background work failed; it is retried. */
   error: [error: unknown, queue: string]
-  /** Redis has lost data, or went back in time: what it lacks is put back. */
+  /** Redis has lost data or went back in time: the journal puts back what Redis lacks. */
   forgotten: [queue: string]
   /** After each page of a restore. */
   restoring: [progress: RestoreProgress]
   /** Redis has everything again. */
   restored: [queue: string]
-  /** Messages that were accepted and never came to Redis were added. */
+  /** The journal added accepted messages that had never come to Redis. */
   adopted: [queue: string, count: number]
 }
 
 /** Where the fault bench stops a process. */
 export type FaultPoints = AcceptPoints & RepairPoints
 
-/** How long after a look at the change stream the next one comes. */
+/** The pause between two reads of the change stream. */
 const DRAIN_MS = 100
 const PRUNE_MS = 60_000
-/** So long an end waits for what is under way, and then for the connections. */
+/** The longest that `close` waits for work under way, and then for the connections. */
 const CLOSE_MS = 10_000
 
 /** A queue that is attached. */
@@ -59,7 +59,7 @@ interface Attachment {
 }
 
 /**
- * A SQL database that has every message of the queues that are attached to it, so that Redis can lose everything. See docs/journal.md.
+ * A SQL database with every message of its attached queues, so that Redis can lose everything. See docs/journal.md.
  */
 export class Journal extends EventEmitter<JournalEvents> {
   readonly mode: JournalMode
@@ -117,12 +117,12 @@ export class Journal extends EventEmitter<JournalEvents> {
     )
   }
 
-  /** How many messages, or new payloads, came by the change stream to this process that the database does not take: Redis alone has them. */
+  /** The number of messages or new payloads in the change streams, read by this process, that are too large for the database: only Redis has them. */
   get tooLarge(): number {
     return this.#tooLarge
   }
 
-  /** About how many messages of queues that began anew this process did not read: Redis alone has those that SQL does not know. */
+  /** About how many messages this process did not read from queues that began anew: if SQL does not know them, only Redis has them. */
   get leftOut(): number {
     return this.#leftOut
   }
@@ -133,9 +133,18 @@ export class Journal extends EventEmitter<JournalEvents> {
   }
 
   /**
-   * Attaches a queue and the queue of its dead letters: from now on their changes are written into SQL, and what Redis loses is put back.
-   * Messages are to be added through what it resolves with; others reach SQL only by the change stream. A sharded queue is attached shard by
-   * shard. While Redis does not answer, it resolves, too.
+   * Attaches a queue and the queue of its dead letters: from now on the journal writes their changes into SQL and puts back what Redis loses.
+   * Add messages through the queue that it resolves with; others reach SQL only by the change stream. A sharded queue is attached shard by
+   * shard. It resolves even while Redis does not answer.
+   *
+   * @throws JournalError SQL could not be asked, or the journal was closed
+   *
+   * @example
+   * ```ts
+   * const mails = client.getReliableQueue<Mail>('mails')
+   * const journalled = await journal.attach(mails)
+   * await journalled.add({ to: 'ada' }, { delay: 60_000 })
+   * ```
    */
   attach<T>(queue: ShardedReliableQueue<T>): Promise<ShardedJournalQueue<T>>
   attach<T>(queue: ReliableQueue<T> | JournalledQueue<T>): Promise<JournalQueue<T>>
@@ -154,18 +163,27 @@ export class Journal extends EventEmitter<JournalEvents> {
     return handle
   }
 
-  /** Removes what became final longer ago than the retention, and the changes of that time. */
+  /**
+   * Removes messages that became final longer ago than the retention, and the recorded changes of that time.
+   *
+   * @throws JournalError SQL could not be asked
+   *
+   * @example
+   * ```ts
+   * console.log((await journal.prune(30 * 86_400_000)).messages)
+   * ```
+   */
   async prune(olderThanMs = this.#settings.retentionMs): Promise<Pruned> {
     if (this.#parts === undefined) return { messages: 0, flow: 0 }
     return prune(this.#parts.database, Date.now() - olderThanMs, this.#stop.signal)
   }
 
   /**
-   * Lets go of a queue and of its dead letters: this process follows them no more, and adds nothing through what `attach` resolved with. What SQL
-   * has of them stays, unless `forget` says that the queue is gone for good. Redis goes on keeping the queue's changes, for the other processes
-   * that have it attached and for the next `attach`; without any, turn them off with `setConfig({ changes: false })`.
+   * Detaches a queue and its dead letters: this process no longer follows them, and the handle from `attach` refuses to add messages. Their rows in SQL
+   * stay, unless `forget` says that the queue is gone for good. Redis still keeps the queue's changes, for other processes that have it attached and for
+   * the next `attach`; if there will be none, turn them off with `setConfig({ changes: false })`.
    *
-   * @throws JournalError what is to be forgotten could not be removed
+   * @throws JournalError with `forget`: the rows could not be removed
    *
    * @example
    * ```ts
@@ -193,8 +211,15 @@ export class Journal extends EventEmitter<JournalEvents> {
   }
 
   /**
-   * Ends what runs in the background and closes the database. The queues stay open. It waits for what is under way, but not for a server that
-   * does not answer: what was not finished then goes on in the next process.
+   * Stops the background work and closes the database. The queues stay open. It waits for work under way, but not for a server that does not answer:
+   * the next process continues unfinished work.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * await journal.close()
+   * ```
    */
   close(): Promise<void> {
     this.#closed ??= this.#close()
@@ -215,6 +240,16 @@ export class Journal extends EventEmitter<JournalEvents> {
     await this.#parts?.accepter.idle()
   }
 
+  /**
+   * As `close`, for `await using`.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * await journal[Symbol.asyncDispose]()
+   * ```
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
@@ -234,7 +269,7 @@ export class Journal extends EventEmitter<JournalEvents> {
     if (parts === undefined) return handle
     parts.drain.add(attached)
     const report = (error: unknown): void => this.#report(error, queue.name)
-    // from before Redis lost it, or while Redis does not answer
+    // SQL has it also after Redis has lost it, or while Redis does not answer
     const known = await parts.configs.load(attached.key).catch(report)
     if (known) attached.configured(known)
     if (!this.#settings.background) {
@@ -260,7 +295,7 @@ export class Journal extends EventEmitter<JournalEvents> {
     badRow: this.#onBadRow,
   }
 
-  /** Without a listener an error in the background is no reason to end the process. */
+  /** Without a listener, an error in the background must not end the process. */
   #report(error: unknown, queue: string): void {
     if (this.listenerCount('error') > 0) this.emit('error', error, queue)
   }
@@ -269,8 +304,8 @@ export class Journal extends EventEmitter<JournalEvents> {
 /**
  * Opens a journal: connects to its database and makes its tables.
  *
- * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is not what it should be
- * @throws JournalError: its `code` says what is wrong with the database; nothing is left open
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is invalid
+ * @throws JournalError its `code` says what is wrong with the database; no connection stays open
  *
  * @example
  * ```ts
@@ -279,7 +314,12 @@ export class Journal extends EventEmitter<JournalEvents> {
  * await mails.add({ to: 'ada' }, { delay: 60_000 })
  * ```
  */
-export async function createJournal(options: JournalOptions, points: FaultPoints = {}): Promise<Journal> {
+export function createJournal(options: JournalOptions): Promise<Journal> {
+  return openJournal(options)
+}
+
+/** `createJournal`, and the points at which the tests plant faults. */
+export async function openJournal(options: JournalOptions, points: FaultPoints = {}): Promise<Journal> {
   const settings = resolveJournalOptions(options)
   const { target, migrate } = settings
   const database = target && (await JournalDatabase.open(target, { migrate }))

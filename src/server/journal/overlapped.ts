@@ -1,4 +1,4 @@
-/** How many pages may be under way at the same time: so many, and so many bytes of them together, or one page that is larger. */
+/** The limits of the pages under way at the same time: their number, and their bytes together; a single page may be larger. */
 export interface Overlap<P> {
   readonly most: number
   readonly mostBytes: number
@@ -6,8 +6,8 @@ export interface Overlap<P> {
 }
 
 /**
- * Does something with each of many pages, so that some are under way at the same time; yields the results in the order of the pages. Nothing is
- * under way any more when it has ended.
+ * Runs an action for each page, several at the same time; yields the results in the order of the pages. When the generator has ended, no action is
+ * under way.
  */
 export async function* overlapped<P, R>(
   pages: AsyncIterable<P>,
@@ -34,7 +34,7 @@ export async function* overlapped<P, R>(
   }
 }
 
-/** It is awaited later, unless an earlier page fails. */
+/** Avoids an unhandled rejection: the result is awaited later, or never if an earlier page fails. */
 function handled<R>(result: Promise<R>): Promise<R> {
   result.catch(() => undefined)
   return result

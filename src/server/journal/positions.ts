@@ -4,21 +4,21 @@ import { isConflict } from '../database/failures.js'
 import { sqlNow } from '../database/sql-clock.js'
 import type { Bytes, PositionTable } from '../database/tables.js'
 
-/** How far the journal has a queue's change stream. */
+/** The place in a queue's change stream up to which the journal has read it. */
 export interface Position {
   readonly generation: number
-  /** `null`: the entry at `id` need not be there, and the next one says the epoch. */
+  /** `null`: the entry at `id` need not exist, and the next one brings the epoch. */
   readonly epoch: string | null
   readonly id: string
-  /** Of the entry at `id`: another server can have another entry of this id. */
+  /** The digest of the entry at `id`: another server can have another entry with this id. */
   readonly digest: string | null
   readonly isRepairing: boolean
-  /** Entries until this time can be in SQL already. */
+  /** Entries up to this time may already be in SQL. */
   readonly rereadUntil: number
 }
 
-/** So long a restore has a queue to itself after it has said so last. */
-export const LEASE_MS = 15_000
+/** The lease of a restore: it has the queue to itself for this time after each renewal. */
+export const RESTORE_CLAIM_MS = 15_000
 
 /** The two numbers of a stream's id. */
 export function idParts(id: string): { ms: number; seq: number } {
@@ -26,7 +26,7 @@ export function idParts(id: string): { ms: number; seq: number } {
   return { ms, seq }
 }
 
-/** The positions of the queues in the database. What moves one names where it was, so that of two instances one succeeds. */
+/** The positions of the queues in the database. Each move names the position before it, so that only one of two instances succeeds. */
 export class Positions {
   readonly #database: JournalDatabase
 
@@ -48,7 +48,7 @@ export class Positions {
     )
   }
 
-  /** Within the transaction that writes what the changes made; false when another instance has moved it. */
+  /** Moves the position, in the transaction that writes the changes; false when another instance has moved it. */
   async advance(
     sql: SqlTransaction,
     queue: Bytes,
@@ -69,8 +69,8 @@ export class Positions {
   }
 
   /**
-   * Redis has forgotten something: what comes now is of another generation, and what Redis lacks has to be put back. The stream is read from its
-   * beginning, because nothing says up to which of its entries SQL has them. False when another instance has moved the position.
+   * Redis has forgotten something: begins a new generation and a repair that puts back what Redis lacks. The stream is read from its beginning, because
+   * SQL cannot know which of its entries it has. False when another instance has moved the position.
    */
   async begin(sql: SqlTransaction, queue: Bytes, from: Position): Promise<boolean> {
     const { ms, seq } = idParts(from.id)
@@ -97,8 +97,8 @@ export class Positions {
   }
 
   /**
-   * Takes the lease of whoever restores a queue, unless another one has it; `pending`: only where a repair is to be done. It goes by the clock of the
-   * database: those of the instances differ, and a Redis that takes over can have another one than the Redis before.
+   * Takes the lease for restoring a queue, unless another owner has it; `pending`: only if a repair is due. The lease uses the clock of the database:
+   * the clocks of the instances differ, and so can that of a Redis that takes over.
    */
   async claimRepair(
     queue: Bytes,
@@ -109,14 +109,14 @@ export class Positions {
       const now = sqlNow(this.#database.kind)
       const free = sql
         .updateTable('redelayed_positions')
-        .set({ repair_owner: owner, repair_until: this.#afterMs(LEASE_MS) })
+        .set({ repair_owner: owner, repair_until: this.#afterMs(RESTORE_CLAIM_MS) })
         .where('queue', '=', queue)
         .where((where) =>
           where.or([
             where('repair_owner', '=', owner),
             where('repair_until', '<', now),
-            // a clock was set back: no process has a lease that ends so late
-            where('repair_until', '>', this.#afterMs(2 * LEASE_MS)),
+            // the clock was set back: no valid lease ends so late
+            where('repair_until', '>', this.#afterMs(2 * RESTORE_CLAIM_MS)),
           ]),
         )
       return (pending ? free.where('repair', '=', 1) : free).executeTakeFirst()
@@ -135,7 +135,7 @@ export class Positions {
     )
   }
 
-  /** Notes how far a repair is; false when it is another instance's by now, or Redis has forgotten something once more. */
+  /** Saves the progress of a repair; false when another instance has the lease by now, or Redis has forgotten something again. */
   async noteRepair(
     queue: Bytes,
     { owner, generation }: { readonly owner: string; readonly generation: number },
@@ -147,8 +147,8 @@ export class Positions {
         .set({
           repair_stage: progress.stage,
           repair_id: progress.id,
-          // whoever restores next, by hand, need not wait for the end of the lease
-          repair_until: progress.isDone === true ? 0 : this.#afterMs(LEASE_MS),
+          // so a restore by hand need not wait for the end of the lease
+          repair_until: progress.isDone === true ? 0 : this.#afterMs(RESTORE_CLAIM_MS),
           repair: progress.isDone === true ? 0 : 1,
         })
         .where('queue', '=', queue)
@@ -156,7 +156,7 @@ export class Positions {
         .where('generation', '=', generation)
         .executeTakeFirst(),
     )
-    // MySQL counts rows that were changed, and the lease always changes
+    // MySQL counts only changed rows, and the lease always changes
     return numUpdatedRows > 0n
   }
 
@@ -191,7 +191,7 @@ export class Positions {
 function positionOf(row: PositionTable): Position {
   const { generation, epoch, repair, reread_until } = row
   const id = `${row.change_ms}-${row.change_seq}`
-  // a process of an earlier version moves the position, and leaves the digest of another entry
+  // a process of an earlier version moves the position without the digest, which then is of another entry
   const [of, digest = null] = row.digest?.split(' ') ?? []
   return {
     generation,

@@ -8,7 +8,7 @@ export interface Pruned {
 
 const BATCH = 1_000
 
-/** Removes what became final before a time, and what is known of changes before it, in batches that lock little. */
+/** Removes messages that became final before a time, and the recorded changes before it, in batches that lock little. */
 export async function prune(database: JournalDatabase, before: number, signal?: AbortSignal): Promise<Pruned> {
   const messages = await inBatches(() => pruneMessages(database, before), signal)
   const flow = await inBatches(() => pruneFlow(database, before), signal)

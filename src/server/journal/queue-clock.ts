@@ -1,9 +1,9 @@
-/** A measurement that took longer says too little where there is another one. */
+/** A measurement that took longer does not replace a better one. */
 const MOST_ROUND_TRIP_MS = 250
-/** After so long without a better one, any measurement is taken. */
+/** After this time without a better one, any measurement counts. */
 const OLD_MS = 60_000
 
-/** The clock of Redis as this process knows it: never behind the real one, so that nothing is due too early. */
+/** An estimate of the clock of Redis, never behind the real one, so that no message is due too early. */
 export class QueueClock {
   readonly #ask: () => Promise<number>
   #ahead: number | undefined

@@ -2,10 +2,10 @@ import type { StoredQueueConfig } from 'redelayed'
 import type { JournalDatabase } from '../database/database.js'
 import { toBytes, toText, type Bytes } from '../database/tables.js'
 
-/** The configurations of the queues, as Redis had them before it lost them. */
+/** The last known configurations of the queues, for a Redis that has lost them. */
 export class QueueConfigs {
   readonly #database: JournalDatabase
-  /** What SQL has, as this process knows it. */
+  /** The configurations that this process knows SQL to have. */
   readonly #known = new Map<string, string>()
 
   constructor(database: JournalDatabase) {
@@ -22,7 +22,7 @@ export class QueueConfigs {
     return JSON.parse(text) as StoredQueueConfig
   }
 
-  /** The queue has a position already. */
+  /** Saves a configuration; the queue must have a position. */
   async save(queue: Bytes, config: StoredQueueConfig): Promise<void> {
     const text = JSON.stringify(config)
     const name = toText(queue)
@@ -34,7 +34,7 @@ export class QueueConfigs {
         .where('queue', '=', queue)
         .executeTakeFirst(),
     )
-    // MySQL counts rows that were changed: the next time it is written once more
+    // MySQL counts only changed rows: an unchanged one is written again the next time
     if (numUpdatedRows > 0n) this.#known.set(name, text)
   }
 }

@@ -8,7 +8,7 @@ import type { Drain, Drained } from './drain.js'
 import type { RawMessage, StoredRawMessage } from './journalled-queue.js'
 import { pause } from '../pause.js'
 import { overlapped } from './overlapped.js'
-import { LEASE_MS, type Positions } from './positions.js'
+import { RESTORE_CLAIM_MS, type Positions } from './positions.js'
 import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { PAGE_BYTES, readIds, readWhole, type SizedRow } from './row-pages.js'
 import { messageOf, type Row } from './rows.js'
@@ -17,19 +17,19 @@ import { SharedRun } from './shared-run.js'
 /** How far a restore is. */
 export interface RestoreProgress {
   readonly queue: string
-  /** What is put back, or what SQL knows as final is removed. */
+  /** `open`: messages are put back; `final`: messages that SQL knows as final are removed from Redis. */
   readonly stage: 'open' | 'final'
-  /** Messages of SQL that were compared with Redis. */
+  /** Rows that were compared with Redis. */
   readonly checked: number
-  /** About so many are to be put back; `null` while it is not known, as SQL has not counted them, or takes too long for it. */
+  /** About how many open messages SQL has to compare; `null` until SQL has counted them, or if that takes too long. */
   readonly total: number | null
   readonly restored: number
   readonly present: number
   readonly removed: number
-  /** Rows that make no message, each with an `error` event. */
+  /** Invalid rows, each with an `error` event. */
   readonly refused: number
   readonly perSecond: number
-  /** Milliseconds until all is put back, at the rate until now; `null` while the total is not known. */
+  /** Milliseconds until all open messages are done, at the rate so far; `null` while the total is not known. */
   readonly left: number | null
 }
 
@@ -38,27 +38,27 @@ export interface RepairPoints {
   readonly afterPage?: () => Promise<void> | void
 }
 
-/** So many rows are in a page at most. */
+/** The most rows in a page. */
 const PAGE = 1_000
-/** So many ids stand in one condition. */
+/** The most ids in one SQL condition. */
 const IDS = 500
-/** So many pages are under way at the same time, unless they are large: while Redis takes one, SQL reads another. */
+/** The most pages under way at the same time, fewer if they are large: while Redis takes one, SQL reads another. */
 const PAGES_AT_ONCE = 4
 const MOST_BYTES_AT_ONCE = 2 * PAGE_BYTES
 
-/** Rows of what is to be put back, or of what is final. */
+/** Rows of open messages, which are put back, or of final ones, which are removed. */
 interface Page {
   readonly stage: RestoreProgress['stage']
   readonly rows: readonly SizedRow[]
-  /** The row before it; `null` at the beginning. */
+  /** The id before the page; `null` at the beginning. */
   readonly from: Bytes | null
-  /** Where the next page begins; `null` at the end of the stage. */
+  /** The id after which the next page begins; `null` at the end of the stage. */
   readonly after: Bytes | null
 }
 
 const STATES: Readonly<Record<Page['stage'], readonly RowState[]>> = { open: OPEN_STATES, final: FINAL_STATES }
 
-/** Of what is final, only the ids are read. */
+/** The bytes of a page; 0 for final messages, of which only ids are read. */
 function bytesOf({ stage, rows }: Page): number {
   return stage === 'final' ? 0 : rows.reduce((sum, { bytes }) => sum + bytes, 0)
 }
@@ -68,14 +68,14 @@ interface Job {
   readonly attached: AttachedQueue
   readonly generation: number
   readonly tally: Tally
-  /** Pages that are under way at the same time read the changes together. */
+  /** Pages under way at the same time share one drain. */
   readonly drained: SharedRun<Drained>
 }
 
 /**
- * Makes Redis hold what SQL knows, after Redis has forgotten something: what is open and missing is put back; what is there with an older state
- * gets its state; what is final is removed. It notes after each page how far it is, so that it goes on after an interruption, here or in
- * another instance. Rows that have changed since belong to messages that Redis has.
+ * Makes Redis hold what SQL knows, after Redis has forgotten something: puts back open messages that are missing, replaces messages that have an older
+ * state, and removes final ones. It saves its progress after each page, so that it resumes after an interruption, here or in another instance. Rows that
+ * have changed in the new generation belong to messages that Redis has.
  */
 export class Repair {
   readonly #owner = randomUUID()
@@ -108,9 +108,9 @@ export class Repair {
   }
 
   /**
-   * Resolves with whether Redis has everything now; not when another instance is at it, or Redis has forgotten something once more.
+   * Resolves with true when Redis has everything; false when another instance is repairing, or Redis has forgotten something again.
    *
-   * @throws the reason of `signal`: it goes on the next time
+   * @throws the reason of `signal`; the next run resumes
    */
   async run(
     attached: AttachedQueue,
@@ -129,7 +129,7 @@ export class Repair {
       isDone = await this.#goOn(attached, claim, signal, onProgress)
       return isDone
     } finally {
-      // another instance need not wait for the end of the lease
+      // so another instance need not wait for the end of the lease
       if (!isDone) await this.#positions.releaseRepair(attached.key, this.#owner).catch(() => undefined)
     }
   }
@@ -144,14 +144,14 @@ export class Repair {
     const tally = new Tally(attached.queue.name)
     void this.#count(attached.key, generation).then(
       (total) => (tally.total = total),
-      () => undefined, // it is not needed to go on
+      () => undefined, // the repair works without it
     )
     const job = { attached, generation, tally, drained: new SharedRun(() => this.#drain.run(attached, { signal })) }
     let stage = claim.repair_stage === 'final' ? ('final' as const) : ('open' as const)
     let after = claim.repair_id
     for (;;) {
       const pages = this.#pages(job, stage, after)
-      // where it may not go as fast as it can, a page would become old meanwhile
+      // with a limited rate, a page read ahead would become old
       const overlap = { most: this.#rate === Infinity ? PAGES_AT_ONCE : 1, mostBytes: MOST_BYTES_AT_ONCE, bytesOf }
       for await (const page of overlapped(pages, overlap, (one) => this.#take(job, one))) {
         signal?.throwIfAborted()
@@ -180,13 +180,13 @@ export class Repair {
     }
   }
 
-  /** Resolves with `undefined` when Redis has forgotten something once more. */
+  /** Resolves with `undefined` when Redis has forgotten something again. */
   async #take(job: Job, page: Page): Promise<Page | undefined> {
     const isTaken = page.stage === 'open' ? await this.#restore(job, page) : await this.#remove(job, page)
     return isTaken ? page : undefined
   }
 
-  /** Resolves with false when Redis has forgotten something once more. */
+  /** Resolves with false when Redis has forgotten something again. */
   async #restore(job: Job, { rows, from }: Page): Promise<boolean> {
     const { attached, generation, tally } = job
     const until = rows.at(-1)?.id
@@ -194,7 +194,7 @@ export class Repair {
     const ids = rows.map(({ id }) => toText(id))
     const found = await this.#look(job, ids)
     if (found === undefined) return false
-    // only now, as they are after the changes; what Redis was not asked for, or is another message by now, has come since
+    // read only now, after the changes; a row that Redis was not asked for, or that is another message by now, is newer
     const asked = new Map(ids.map((id, at) => [id, rows[at]?.accepted_at]))
     const filter = { queue: attached.key, states: OPEN_STATES, before: generation }
     const open = (await readWhole(this.#database, filter, { after: from, until })).filter(
@@ -205,11 +205,11 @@ export class Repair {
     for (const row of mine) {
       const message = found.get(toText(row.id))
       if (message === undefined) (row.state === 'open' ? known : others).push(row)
-      // where it has another due time by the time of the script, it has changed since, and stays as it is
+      // if its due time differs when the script runs, it has changed since and stays as it is
       else if (!isSame(message, row)) older.push(row)
     }
     const { queue } = attached
-    // these first: what is handled before the script comes would be put back
+    // these first: a message that is handled before the script runs would be put back
     const outcomes = [
       ...(await restoreRows(queue, older, this.#onBadRow, { replaces: (id) => found.get(id)?.dueAt })),
       ...(await restoreRows(queue, others, this.#onBadRow)),
@@ -222,8 +222,8 @@ export class Repair {
   }
 
   /**
-   * What SQL knows as final goes. The rows are locked meanwhile: whoever adds a message under such an id writes its row first, and so waits
-   * until the old message has gone. Resolves with false when Redis has forgotten something once more.
+   * Removes messages that SQL knows as final. It locks the rows meanwhile: a call that adds a message under such an id writes the row first, and so waits
+   * until the old message is gone. Resolves with false when Redis has forgotten something again.
    */
   async #remove(job: Job, { rows }: Page): Promise<boolean> {
     const { attached, generation, tally } = job
@@ -236,7 +236,7 @@ export class Repair {
     let removed = 0
     if (ids.length > 0) {
       removed = await this.#database.transaction(async (sql) => {
-        const locks = this.#database.kind !== 'sqlite' // which has one transaction at a time
+        const locks = this.#database.kind !== 'sqlite' // SQLite runs one transaction at a time
         const still = await stillFinal(sql, attached.key, generation, ids, locks)
         return still.length === 0 ? 0 : attached.queue.remove(...still)
       })
@@ -246,8 +246,8 @@ export class Repair {
   }
 
   /**
-   * What Redis has under the ids of a page, and then the changes until now: a row that is unchanged after them is newer than what was found.
-   * `undefined` when Redis has forgotten something once more.
+   * Asks Redis for the messages under the ids of a page, then reads the changes until now: a row that is unchanged after them is newer than the message found.
+   * Resolves with `undefined` when Redis has forgotten something again.
    */
   async #look(
     { attached: { queue }, drained }: Job,
@@ -258,7 +258,7 @@ export class Repair {
     return new Map(messages.flatMap((message) => (message === null ? [] : [[message.id, message]])))
   }
 
-  /** Those that are final are not counted: there can be many times more of them. */
+  /** Counts only open messages: SQL can have many times more final ones. */
   async #count(queue: Bytes, generation: number): Promise<number> {
     const { count } = await this.#database.run((sql) =>
       sql
@@ -273,7 +273,7 @@ export class Repair {
   }
 }
 
-/** Which rows of a page are still final, without a change of this generation. */
+/** The ids of rows that are still final and have not changed in this generation. */
 async function stillFinal(
   sql: Sql,
   queue: Bytes,
@@ -297,18 +297,22 @@ async function stillFinal(
 }
 
 /**
- * With another content it is an older message of the same id, or was updated since. One that a consumer has is older where it failed since, was given
- * back or delivered again; its due time says nothing, as extending changes only that.
+ * Whether the message in Redis is as the row says. With other content it is an older message with the same id, or one before an update. A message that a
+ * consumer has is older if, according to SQL, it has failed, was released or delivered again since; its due time does not count, because extending changes
+ * only that. A dead letter comes with failures of another queue: it has failed since if SQL has a failure that Redis lacks.
  */
 function isSame(message: StoredRawMessage, row: Row): boolean {
   let known: RawMessage
   try {
     known = messageOf(row)
   } catch {
-    return false // so `restoreRows` says what is wrong with the row
+    return false // `restoreRows` will report what is wrong with the row
   }
   const { dueAt, priority, group, attempts, payload, headers, expiresAt, deliveryLimit, failures } = known
-  const hasFailed = (failures.at(-1)?.attempt ?? 0) >= message.attempts
+  const last = failures.at(-1)
+  const timesOf = (all: RawMessage['failures']): number =>
+    all.filter(({ attempt, reason }) => attempt === last?.attempt && reason === last.reason).length
+  const hasFailed = timesOf(failures) > timesOf(message.failures)
   return (
     (message.inFlight ? message.attempts === attempts && !hasFailed : message.dueAt === dueAt) &&
     message.priority === priority &&
@@ -321,9 +325,9 @@ function isSame(message: StoredRawMessage, row: Row): boolean {
   )
 }
 
-/** Counts, and how fast it goes. */
+/** The counts and the rate of a repair. */
 class Tally {
-  /** Of the messages that are to be put back. */
+  /** The number of open rows to compare. */
   total: number | null = null
   readonly #queue: string
   readonly #startedAt = performance.now()
@@ -364,9 +368,9 @@ class Tally {
     }
   }
 
-  /** Waits where it goes faster than it may. */
+  /** Waits if the repair is faster than its rate. */
   async keepRate(rate: number, signal: AbortSignal | undefined): Promise<void> {
     const wait = (this.#checked / rate) * 1000 - (performance.now() - this.#startedAt)
-    if (wait > 1) await pause(Math.min(wait, LEASE_MS / 3), signal)
+    if (wait > 1) await pause(Math.min(wait, RESTORE_CLAIM_MS / 3), signal)
   }
 }

@@ -2,13 +2,13 @@ import type { SqlTransaction } from '../database/database.js'
 import { toText, type Bytes } from '../database/tables.js'
 import type { JournalBatch } from './journalled-queue.js'
 
-/** So many characters of a client's name are kept. */
+/** The most characters kept of a client's name. */
 export const MOST_CLIENT = 64
 const TIMES = 500
 
 /**
- * Separates entries that SQL has from those that it lacks, where Redis went back in time: a snapshot can hold entries that were written into SQL,
- * and others that were added since. An entry that SQL has is in the flow table with its time, its client and all its changes.
+ * After Redis went back in time, separates the entries that SQL has from those that it lacks: the stream can hold old entries from the snapshot, and
+ * others that were added since. SQL has an entry if the flow table has its time, its client and all its changes.
  */
 export class Reread {
   async news(
@@ -39,7 +39,7 @@ export class Reread {
   }
 }
 
-/** Progress is not: a handler can report it as often as it likes, and it is over with the message. */
+/** Whether the flow table records a change: all but progress, which a handler reports as often as it likes. */
 export function isInFlow(change: string): boolean {
   return change !== 'progress'
 }

@@ -1,14 +1,14 @@
-/** What a restore by hand has found. */
+/** The counts of a restore by hand. */
 export interface RestoreResult {
-  /** Messages that SQL knows as open, or expired where these were asked for. */
+  /** Messages that SQL knows as open, with `expired` also those that expired. */
   readonly checked: number
-  /** Of them, those that Redis lacked; without those whose restore Redis did not answer in time. */
+  /** The checked messages that Redis lacked, without those for which Redis did not answer in time. */
   readonly restored: number
-  /** Of them, those whose rows make no message, each with an `error` event of the journal. */
+  /** The checked messages whose rows are invalid, each with an `error` event of the journal. */
   readonly refused: number
 }
 
-/** Of several restores, one after the other. */
+/** The sum of two restores. */
 export function sumOf(one: RestoreResult, other: RestoreResult): RestoreResult {
   return {
     checked: one.checked + other.checked,

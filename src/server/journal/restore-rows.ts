@@ -4,12 +4,12 @@ import { JournalError } from '../errors.js'
 import type { JournalledQueue, RestoreItem, RestoreOutcome } from './journalled-queue.js'
 import { messageOf, type Row } from './rows.js'
 
-/** Where what is wrong with one row is said, while the others go on. */
+/** Reports what is wrong with one row; the other rows go on. */
 export type OnBadRow = (error: JournalError, queue: string, id: string) => void
 
 /**
- * As the queue's `restoreMany`, where a row that makes no message is passed over and keeps none of the others from their queue. `replaces`: the
- * due time of the message that a row's may replace; `known`: see `restoreMany`.
+ * Like the queue's `restoreMany`, but skips a row that makes no valid message and restores the others. `replaces`: the due time of the message that
+ * the row's message may replace; `known`: see `restoreMany`.
  */
 export async function restoreRows(
   queue: JournalledQueue,
@@ -38,7 +38,7 @@ export async function restoreRows(
       outcomes[at] = bad(row, error as Error)
     }
   }
-  /** Halves, until the one that the queue refuses stands alone: of a thousand, one bad one takes twenty calls. */
+  /** Halves the list until the message that the queue refuses is alone: one bad message in a thousand takes twenty calls. */
   const restore = async (from: number, to: number): Promise<void> => {
     if (from === to) return
     try {

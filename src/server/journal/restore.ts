@@ -12,13 +12,13 @@ import { restoreRows, type OnBadRow } from './restore-rows.js'
 import { readRows, rowsWithIds, type RowFilter } from './row-pages.js'
 import type { Row } from './rows.js'
 
-/** What a restore by hand puts back. */
+/** The options of a restore by hand. */
 export interface RestoreOptions {
   /** Only these messages; otherwise all that are open. */
   readonly ids?: readonly string[] | undefined
   /** Also messages that expired. They expire no more. Default false. */
   readonly expired?: boolean | undefined
-  /** Says what would be restored, and changes nothing. Default false. */
+  /** Only counts what would be restored. Default false. */
   readonly dryRun?: boolean | undefined
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: RestoreResult) => void) | undefined
@@ -26,7 +26,7 @@ export interface RestoreOptions {
 
 const PAGE = 1_000
 const MOST_ATTEMPTS = 3
-/** How often it is asked whether another restore has ended. */
+/** The pause between two attempts to take the lease of another restore. */
 const ASK_MS = 100
 
 export interface RestoreParts {
@@ -38,8 +38,8 @@ export interface RestoreParts {
 }
 
 /**
- * By hand: adds what SQL knows and Redis lacks. It can be repeated; what Redis has stays as it is. It waits for another restore of the queue, by hand
- * or not: what one has put back can be handled before the other puts it back again.
+ * A restore by hand: adds the messages that SQL knows and Redis lacks. It can be repeated; messages in Redis stay as they are. It waits for any other
+ * restore of the queue: otherwise a message that one has put back could be handled, and then put back again by the other.
  */
 export async function restoreByHand(
   parts: RestoreParts,
@@ -75,7 +75,7 @@ export async function restoreByHand(
   return total
 }
 
-/** Redis is asked anew what it lacks where it did not answer: what it took all the same, a consumer can have handled. */
+/** Repeats a page if Redis did not answer. Each attempt asks Redis again what it lacks: it may have taken messages, and consumers may have handled them. */
 async function repeated<R>(action: () => Promise<R>): Promise<R> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -106,8 +106,8 @@ async function countMissing({ queue }: AttachedQueue, rows: readonly Row[]): Pro
 }
 
 /**
- * What Redis lacks, then the changes until now, and then what is still as it was: a message that a consumer handles meanwhile is either seen in
- * Redis or known as handled. One that has changed was in Redis since, as after its addition, and a consumer may be about to handle it.
+ * Asks Redis which messages it lacks, reads the changes until now, and restores the rows that are still as they were: a message that a consumer handles
+ * meanwhile is either found in Redis or known as handled. A row that has changed was in Redis since, and a consumer may be about to handle it.
  */
 async function restorePage(
   { database, drain, adoptAfterMs, onBadRow }: RestoreParts,
@@ -134,7 +134,7 @@ async function restorePage(
 
 const STAMP = ['state', 'accepted_at', 'generation', 'change_ms', 'change_seq'] as const
 
-/** Also of an id that is no text. */
+/** Works also for an id that is not valid UTF-8. */
 function nameOf({ id }: Row): string {
   return Buffer.from(id).toString('latin1')
 }

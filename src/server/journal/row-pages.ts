@@ -3,26 +3,26 @@ import type { JournalDatabase } from '../database/database.js'
 import type { Bytes, RowState } from '../database/tables.js'
 import { ROW_COLUMNS, type Row } from './rows.js'
 
-/** So many bytes of payloads are in one page, or one payload that is larger: a page is in memory several times while it is restored. */
+/** The most bytes of payloads in a page, unless a single payload is larger: memory holds a page several times while it is restored. */
 export const PAGE_BYTES = 4 * 1024 * 1024
-/** So many ids stand in one condition. */
+/** The most ids in one SQL condition. */
 const IDS = 500
 
-/** Which rows of a queue are read. */
+/** Selects rows of a queue. */
 export interface RowFilter {
   readonly queue: Bytes
   readonly states: readonly RowState[]
-  /** Only rows of an earlier generation than this one. */
+  /** Only rows of generations before this one. */
   readonly before?: number | undefined
 }
 
-/** A row without what it has, but for the size of its payload. */
+/** The id of a row and the size of its payload. */
 export interface SizedId {
   readonly id: Bytes
   readonly bytes: number
 }
 
-/** With when its message was accepted: another one of the same id has another time. */
+/** Also the time at which the message was accepted: another message with the same id has another time. */
 export interface SizedRow extends SizedId {
   readonly accepted_at: number
 }
@@ -33,14 +33,14 @@ interface Page<R> {
   readonly after: Bytes | null
 }
 
-/** The first ids whose payloads fit into a page; at least one, where there is any. */
+/** The first ids whose payloads fit into a page together; at least one, if there is any. */
 export function thatFit<S extends Pick<SizedId, 'bytes'>>(sized: readonly S[]): readonly S[] {
   let bytes = 0
   const end = sized.findIndex((each, at) => (bytes += each.bytes) > PAGE_BYTES && at > 0)
   return end < 0 ? sized : sized.slice(0, end)
 }
 
-/** The ids of rows after one, in their order, as many as fit. */
+/** The ids of the rows after a given id, in order, as many as fit into a page. */
 export async function readIds(
   database: JournalDatabase,
   filter: RowFilter,
@@ -59,7 +59,7 @@ export async function readIds(
   return { rows, after: isEnd ? null : (rows.at(-1)?.id ?? null) }
 }
 
-/** The rows after one, in the order of their ids, as many as fit. */
+/** The rows after a given id, in the order of their ids, as many as fit into a page. */
 export async function readRows(
   database: JournalDatabase,
   filter: RowFilter,
@@ -77,7 +77,7 @@ export async function readRows(
     : { rows: await readWhole(database, filter, { after, until: last }), after: ids.after }
 }
 
-/** The rows after one in the order of their ids: at most so many, or all until another one, as more can have come in between. */
+/** The rows after a given id, in the order of their ids: at most `most`, or all up to `until`, as more may have come in between. */
 export async function readWhole(
   database: JournalDatabase,
   filter: RowFilter,
@@ -90,7 +90,7 @@ export async function readWhole(
   return found.map((row) => Object.assign(row, { queue: filter.queue }))
 }
 
-/** The rows with these ids in pages that fit. */
+/** The rows with these ids, page by page. */
 export async function* rowsWithIds(
   database: JournalDatabase,
   filter: RowFilter,
@@ -121,7 +121,7 @@ export async function* rowsWithIds(
   }
 }
 
-/** How many bytes the payloads of a page have, by one row of an answer: most pages fit, and then nothing else is read twice. */
+/** The bytes of the payloads of a page, as one number: most pages fit, and then their ids are read only once. */
 async function weigh(database: JournalDatabase, filter: RowFilter, after: Bytes | null, most: number): Promise<number> {
   const { bytes } = await database.run((db) =>
     db

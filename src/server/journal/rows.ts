@@ -7,18 +7,18 @@ import { Upsert } from '../database/upsert.js'
 export type Row = MessageTable
 export type FlowRow = Omit<FlowTable, 'seq'>
 
-/** A change that a row shows: of two, that with the greater generation, then the greater id of the stream is newer. */
+/** The change that a row shows. The newer of two has the greater generation, or else the greater id in the stream. */
 export interface Stamp {
   readonly generation: number
   readonly ms: number
   readonly seq: number
 }
 
-/** Other bytes than those of a text would become another id. */
+/** Invalid UTF-8 would decode to another id. */
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 const KEYS = ['queue', 'id'] as const
-/** What changes of a message that is stored. */
+/** The columns that change while a message is stored. */
 export const STATE = [
   'state',
   'due_at',
@@ -35,21 +35,21 @@ const CONTENT = ['delivery_limit', 'message_group', 'headers', 'biz_key', 'paylo
 const COLUMNS = [...KEYS, ...STATE, ...CONTENT] as const
 const STAMP: readonly string[] = ['generation', 'change_ms', 'change_seq']
 
-/** All of a row but its content. */
+/** All columns of a row but its content. */
 export const STATE_COLUMNS = [...KEYS, ...STATE, 'accepted_at', 'delivery_limit', 'message_group'] as const
 
-/** All of a row but its queue, which who asks for it knows. */
+/** All columns of a row but its queue, which the reader knows. */
 export const ROW_COLUMNS = ['id', ...STATE, ...CONTENT] as const
 
 /** The ways in which the journal writes rows. */
 export interface Writers {
   /** The whole row. */
   readonly whole: Upsert<Row>
-  /** The state of a row that is there; its content stays. */
+  /** The state of an existing row; its content stays. */
   readonly states: Upsert<Row>
-  /** A message that is added: where there is a row of an earlier one, the change that it shows stays. */
+  /** An accepted message: if an earlier message has a row with this id, the change that the row shows stays. */
   readonly accepted: Upsert<Row>
-  /** A message whose id has no row; it fails where there is one. */
+  /** A message whose id has no row; fails if there is one. */
   readonly fresh: Upsert<Row>
   readonly flow: Upsert<FlowRow>
 }
@@ -92,14 +92,14 @@ export function newRow(queue: Bytes, id: string, { ms, seq, generation }: Stamp,
 }
 
 /**
- * An accepted row keeps the stamp of the message that was final under its id before it. Where Redis went back in time since then, it can have that
- * older message again.
+ * Whether an earlier message had the id of an accepted row, in an older generation: the row keeps the stamp of that message, which was final. A Redis
+ * that went back in time since can have that older message again.
  */
 export function isOfReusedId(row: Pick<Row, 'generation'>, generation: number): boolean {
   return row.generation > 0 && row.generation < generation
 }
 
-/** The message that a row can make again. @throws TypeError, SyntaxError: another program has written it */
+/** The message of a row. @throws TypeError, SyntaxError: another program has written the row */
 export function messageOf(row: Row): RawMessage {
   return {
     id: strict.decode(row.id),
@@ -115,7 +115,7 @@ export function messageOf(row: Row): RawMessage {
   }
 }
 
-/** What a row gets of a message that Redis stores. */
+/** The columns of a row that a message in Redis fills. */
 export function contentOf(
   message: RawMessage,
 ): Pick<
@@ -161,7 +161,7 @@ export function headersOf(bytes: Bytes | null): Record<string, string> {
   return bytes === null ? {} : (JSON.parse(strict.decode(bytes)) as Record<string, string>)
 }
 
-/** So many failed attempts are kept. */
+/** The most failed attempts kept of a message. */
 export const MOST_FAILURES = 100
 
 export function failureBytes(failures: readonly FailedAttempt[]): Bytes | null {

@@ -11,7 +11,7 @@ import type { Difference, VerifyOptions } from './verify.js'
 /** Databases limit the parameters of a statement. */
 const MOST_ASKED = 500
 
-/** A sharded queue through its journal, which has each shard as a queue of its own. */
+/** A sharded queue through its journal, where each shard is a queue of its own. */
 export class ShardedJournalQueue<T> {
   readonly name: string
   readonly #queue: ShardedReliableQueue<T>
@@ -29,7 +29,17 @@ export class ShardedJournalQueue<T> {
     return [...this.#shards.values()]
   }
 
-  /** As `JournalQueue.add`, in the shard of the id. @throws as `JournalQueue.add` */
+  /**
+   * As `JournalQueue.add`, in the shard of the id.
+   *
+   * @throws as `JournalQueue.add`
+   *
+   * @example
+   * ```ts
+   * const { outcome, dueAt } = await journalledShards.add({ to: 'ada' }, { id: 'welcome:ada', delay: 60_000 })
+   * console.log(outcome, dueAt)
+   * ```
+   */
   async add(payload: T, options: Omit<AcceptItem<T>, 'payload'> = {}): Promise<Accepted> {
     const [result] = await this.addMany([{ ...options, payload }])
     if (result === undefined || result instanceof RedelayedError)
@@ -38,9 +48,15 @@ export class ShardedJournalQueue<T> {
   }
 
   /**
-   * As `JournalQueue.addMany`; the shards' commits share one.
+   * As `JournalQueue.addMany`; the shards share one commit.
    *
-   * @throws as `JournalQueue.addMany`; those of other shards can have been accepted then
+   * @throws as `JournalQueue.addMany`; messages of other shards may have been accepted then
+   *
+   * @example
+   * ```ts
+   * const results = await journalledShards.addMany([{ payload: { to: 'ada' } }, { payload: { to: 'bob' }, delay: 60_000 }])
+   * console.log(results.filter((result) => result instanceof Error))
+   * ```
    */
   async addMany(items: Iterable<AcceptItem<T>>): Promise<(Accepted | RedelayedError)[]> {
     const given = [...items]
@@ -64,13 +80,31 @@ export class ShardedJournalQueue<T> {
     return results
   }
 
-  /** As `JournalQueue.cancel`, in the shards where the id can be. @throws JournalError as there */
+  /**
+   * As `JournalQueue.cancel`, in the shards where the id can be.
+   *
+   * @throws JournalError as there
+   *
+   * @example
+   * ```ts
+   * console.log(await journalledShards.cancel('welcome:ada'))
+   * ```
+   */
   async cancel(id: string): Promise<boolean> {
     for (const shard of this.#of(id)) if (await shard.cancel(id)) return true
     return false
   }
 
-  /** As `JournalQueue.get`; of several with this id that which is not final, else that of the first shard. @throws JournalError */
+  /**
+   * As `JournalQueue.get`; if several shards have the id, the message that is not final, else that of the first shard.
+   *
+   * @throws JournalError
+   *
+   * @example
+   * ```ts
+   * console.log((await journalledShards.get('welcome:ada'))?.state)
+   * ```
+   */
   async get(id: string): Promise<JournalMessage | null> {
     const found: JournalMessage[] = []
     for (const shard of this.#of(id)) {
@@ -81,7 +115,16 @@ export class ShardedJournalQueue<T> {
     return found[0] ?? null
   }
 
-  /** As `JournalQueue.idsWithBizKey`, of all shards. @throws JournalError */
+  /**
+   * As `JournalQueue.idsWithBizKey`, for all shards.
+   *
+   * @throws JournalError
+   *
+   * @example
+   * ```ts
+   * console.log(await journalledShards.idsWithBizKey('order:7', null, 100))
+   * ```
+   */
   async idsWithBizKey(bizKey: string, after: string | null, most: number): Promise<string[]> {
     const found = await Promise.all(this.shards.map((shard) => shard.idsWithBizKey(bizKey, after, most)))
     const ids = found.flat().map((id) => Buffer.from(id))
@@ -91,31 +134,76 @@ export class ShardedJournalQueue<T> {
       .map(String)
   }
 
-  /** As `JournalQueue.flow`. @throws JournalError */
+  /**
+   * As `JournalQueue.flow`.
+   *
+   * @throws JournalError
+   *
+   * @example
+   * ```ts
+   * for (const { change, at } of await journalledShards.flow('welcome:ada')) console.log(change, at)
+   * ```
+   */
   async flow(id: string): Promise<FlowEntry[]> {
     const flows = await Promise.all(this.#of(id).map((shard) => shard.flow(id)))
     return flows.flat().sort((a, b) => a.at - b.at)
   }
 
-  /** As `JournalQueue.drain`, of all shards. @throws JournalError, ConnectionError `ERR_CONNECTION` */
+  /**
+   * As `JournalQueue.drain`, for all shards.
+   *
+   * @throws JournalError, ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * console.log(await journalledShards.drain(), 'changes')
+   * ```
+   */
   async drain(): Promise<number> {
     const counts = await Promise.all(this.shards.map((shard) => shard.drain()))
     return counts.reduce((sum, count) => sum + count, 0)
   }
 
-  /** As `JournalQueue.size`, of all shards. @throws JournalError */
+  /**
+   * As `JournalQueue.size`, for all shards.
+   *
+   * @throws JournalError
+   *
+   * @example
+   * ```ts
+   * console.log(await journalledShards.size(), 'open messages')
+   * ```
+   */
   async size(options: Pick<RestoreOptions, 'expired'> = {}): Promise<number> {
     const sizes = await Promise.all(this.shards.map((shard) => shard.size(options)))
     return sizes.reduce((sum, size) => sum + size, 0)
   }
 
-  /** As `JournalQueue.dropAccepted`, of all shards. @throws JournalError */
+  /**
+   * As `JournalQueue.dropAccepted`, for all shards.
+   *
+   * @throws JournalError
+   *
+   * @example
+   * ```ts
+   * console.log(await journalledShards.dropAccepted())
+   * ```
+   */
   async dropAccepted(): Promise<number> {
     const dropped = await Promise.all(this.shards.map((shard) => shard.dropAccepted()))
     return dropped.reduce((sum, count) => sum + count, 0)
   }
 
-  /** As `JournalQueue.restore`, shard by shard. @throws JournalError, ConnectionError `ERR_CONNECTION` */
+  /**
+   * As `JournalQueue.restore`, shard by shard.
+   *
+   * @throws JournalError, ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * console.log((await journalledShards.restore({ dryRun: true })).restored)
+   * ```
+   */
   async restore({ ids, onProgress, ...options }: RestoreOptions = {}): Promise<RestoreResult> {
     let total = NOTHING_RESTORED
     const onPage: RestoreOptions['onProgress'] = (own) => onProgress?.(sumOf(total, own))
@@ -128,12 +216,21 @@ export class ShardedJournalQueue<T> {
     return total
   }
 
-  /** As `JournalQueue.verify`, shard by shard. @throws JournalError, ConnectionError `ERR_CONNECTION` */
+  /**
+   * As `JournalQueue.verify`, shard by shard.
+   *
+   * @throws JournalError, ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * for await (const { id, what } of journalledShards.verify()) console.log(id, what)
+   * ```
+   */
   async *verify(options: VerifyOptions = {}): AsyncGenerator<Difference, void> {
     for (const shard of this.shards) yield* shard.verify(options)
   }
 
-  /** Messages that are still in a shard of an earlier number of shards, where adding them again has to find them. */
+  /** Finds messages that are still in a shard of an earlier number of shards: adding them again must not create a second one. */
   async #elsewhere(ids: readonly string[]): Promise<ReadonlyMap<string, JournalQueue<T>>> {
     const found = new Map<string, JournalQueue<T>>()
     const places = Array.from(new Set(ids), (id) => ({ id, others: this.#of(id).slice(1) }))

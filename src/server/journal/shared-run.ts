@@ -1,4 +1,4 @@
-/** Does something for many callers at once: each gets a run that began after its call, and those that come while one is under way share the next one. */
+/** Shares an action between callers: each gets a run that began after its call, and the callers that come during a run share the next one. */
 export class SharedRun<R> {
   readonly #action: () => Promise<R>
   #current: Promise<R> | undefined

@@ -3,16 +3,16 @@ import { toText, type Bytes } from '../database/tables.js'
 import type { Upsert } from '../database/upsert.js'
 import { STATE, type Row } from './rows.js'
 
-/** So few rows are written with others; more get a statement of their own. */
+/** A change that fewer rows share is written with others; with more rows it gets a statement of its own. */
 const FEW = 10
-/** So many ids stand in one condition. */
+/** The most ids in one SQL condition. */
 const IDS = 500
 
 type Changed = Partial<Pick<Row, (typeof STATE)[number]>>
 
 /**
- * Writes the states of rows that are there. What a script does to many messages is the same for each of them, such as that Redis has them now: these
- * rows get it by one statement with their ids, and not by a whole row for each.
+ * Writes the states of existing rows. A script often changes many messages in the same way, for example when it adds them: one statement with their ids
+ * then updates all these rows, instead of a whole row for each.
  */
 export class StateWriter {
   readonly #states: Upsert<Row>
@@ -21,7 +21,7 @@ export class StateWriter {
     this.#states = states
   }
 
-  /** `known`: by its id each row as this transaction has read it, so that what is the same there is not written. */
+  /** `known`: each row, by its id, as this transaction has read it, so that equal values are not written. */
   async write(sql: SqlTransaction, queue: Bytes, rows: readonly Row[], known: ReadonlyMap<string, Row>): Promise<void> {
     const alike = new Map<string, { readonly changed: Changed; readonly rows: Row[] }>()
     const others: Row[] = []
@@ -44,7 +44,7 @@ export class StateWriter {
   }
 }
 
-/** `undefined`: there is no row to compare it with, or what is new has bytes. */
+/** The columns that differ; `undefined` if there is no row to compare with, or a changed value is binary. */
 function changedIn(row: Row, before: Row | undefined): Changed | undefined {
   if (before === undefined) return undefined
   const changed: Record<string, unknown> = {}

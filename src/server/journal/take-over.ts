@@ -10,7 +10,7 @@ import { tooLarge } from './too-large.js'
 const IDS = 500
 
 /**
- * `'kept'`: the row is that of the message that Redis has; `'added'`: Redis has the row's message; `'journalled'`: the row stays accepted, and its
+ * `'kept'`: the row now shows the message that Redis had; `'added'`: Redis now has the row's message; `'journalled'`: the row stays accepted, and its
  * message is added later.
  */
 export type TakenOver = 'kept' | 'added' | 'journalled'
@@ -24,13 +24,13 @@ interface TakeOverParts {
 
 interface HowToTakeOver {
   readonly signal?: AbortSignal | undefined
-  /** Rows of messages that Redis had and has lost: what it has under their ids is older. */
+  /** Rows of messages that Redis had and has lost: the messages that it has under their ids are older. */
   readonly lost?: ReadonlySet<Row>
 }
 
 /**
- * Decides about rows that are only accepted, while Redis has messages under their ids. A row gets the content of the message that is there, unless
- * that is an older one which came back with a Redis that went back in time: then the row's message takes its place.
+ * Settles rows that are only accepted while Redis has messages under their ids. A row gets the content of the message in Redis, unless that is an older
+ * one that came back when Redis went back in time: then the row's message replaces it.
  */
 export async function takeOver(
   parts: TakeOverParts,
@@ -53,11 +53,11 @@ async function takeOverSome(
   const { queue } = attached
   const messages = await queue.getAllRaw(rows.map(({ id }) => toText(id)))
   const found = new Map(messages.flatMap((message) => (message === null ? [] : [[message.id, message]])))
-  // After the changes until now, a row that is only accepted is of no message that Redis has recorded since it went back.
+  // After these changes, Redis has recorded no message of a row that is still only accepted, at least since it went back.
   if ((await drain.run(attached, { signal })).hasForgotten) return rows.map(() => 'journalled')
   const outcomes = new Map<string, TakenOver>()
   const { mine, large } = await database.transaction(async (sql) => {
-    outcomes.clear() // of an attempt that was not committed
+    outcomes.clear() // from an attempt that was not committed
     const { theirs, ours } = await divide(sql, database, attached, rows, { found, lost, outcomes })
     const isLarge = ({ payload }: Row): boolean => payload.length > database.mostBytes
     await writers.accepted.write(
@@ -76,11 +76,11 @@ async function takeOverSome(
   const restored = await restoreRows(queue, mine, onBadRow, { replaces: (id) => found.get(id)?.dueAt })
   for (const [at, { id }] of mine.entries())
     if (restored[at] === 'restored' || restored[at] === 'replaced') outcomes.set(toText(id), 'added')
-  // another instance has changed the row meanwhile, and its message is not this one
+  // no outcome: the row got the content of Redis, or another instance has changed it meanwhile
   return rows.map(({ id }) => outcomes.get(toText(id)) ?? 'kept')
 }
 
-/** The rows that get the content of the messages in Redis, and those whose messages go there. */
+/** `theirs`: rows that get the content of the messages in Redis; `ours`: rows whose messages go to Redis. */
 async function divide(
   sql: SqlTransaction,
   { kind }: JournalDatabase,
@@ -121,7 +121,7 @@ async function divide(
     const message = found.get(id)
     if (isOfReusedId(now, generation) || lost?.has(row)) {
       outcomes.set(id, 'journalled')
-      // else another instance is at it
+      // otherwise another instance works on it
       if (now.updated_at === row.updated_at) ours.push(row)
     } else if (message === undefined) outcomes.set(id, 'journalled')
     else theirs.push({ ...row, ...contentOf(message), state: 'open' })
@@ -129,14 +129,14 @@ async function divide(
   return { theirs, ours }
 }
 
-/** Of messages that are in Redis and that the database does not take: what was accepted under their ids is of others, which are nowhere. */
+/** Deletes accepted rows whose ids Redis uses for messages that are too large for SQL: the rows describe other messages. */
 async function forget(sql: SqlTransaction, { key }: AttachedQueue, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return
   const ids = rows.map(({ id }) => id)
   await sql.deleteFrom('redelayed_messages').where('queue', '=', key).where('id', 'in', ids).execute()
 }
 
-/** Young again, the rows are left alone by whoever adds what was accepted long ago. */
+/** Renews `updated_at`, so that no other instance adopts these rows meanwhile. */
 async function claim(sql: SqlTransaction, { key, clock }: AttachedQueue, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return
   await sql

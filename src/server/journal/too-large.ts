@@ -1,10 +1,10 @@
 import { JournalError } from '../errors.js'
 
-/** A message whose payload one statement cannot write. */
+/** A message whose payload is too large for one SQL statement. */
 export interface LargeMessage {
   readonly id: string
   readonly bytes: number
-  /** So many the database takes. */
+  /** The most bytes that the database takes. */
   readonly most: number
 }
 

@@ -6,19 +6,19 @@ import type { StoredRawMessage } from './journalled-queue.js'
 import { contentOf, newRow, type Row, type Writers } from './rows.js'
 
 const PAGE = 500
-/** A queue that came back empty a moment ago has few; of one that keeps no changes for another reason, not all are read. */
+/** A queue that just came back empty has few messages; if it keeps no changes for another reason, at most about this many are read. */
 const MOST = 10_000
 const MOST_BYTES = 64 * 1024 * 1024
 
 interface Unrecorded {
   readonly messages: readonly StoredRawMessage[]
-  /** About how many more the queue has, which were not read. */
+  /** About how many messages were not read. */
   readonly leftOut: number
 }
 
 /**
- * What a queue has that began anew and did not record it: what came there, such as dead letters, before a journal saw that it was empty. Only
- * changes that are recorded come after it, so the queue has to keep its changes already.
+ * The messages of a queue that began anew and did not record them: those that came, such as dead letters, before a journal saw that it was empty. The
+ * queue must already keep its changes, so that every later change is recorded.
  */
 export async function unrecorded({ queue }: AttachedQueue): Promise<Unrecorded> {
   const found: StoredRawMessage[] = []
@@ -39,7 +39,7 @@ export function leftOutError(count: number): JournalError {
   )
 }
 
-/** Gives a row to those that have none; in the transaction that begins the generation, so that the changes that follow find it. */
+/** Writes rows for messages that have none, in the transaction that begins the generation, so that later changes find them. */
 export async function takeIn(
   sql: SqlTransaction,
   { kind }: JournalDatabase,

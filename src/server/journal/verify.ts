@@ -9,7 +9,7 @@ import type { RawMessage, StoredRawMessage } from './journalled-queue.js'
 import { readIds } from './row-pages.js'
 import { messageOf, MOST_FAILURES, type Row } from './rows.js'
 
-/** What SQL and Redis do not agree on. */
+/** A difference between SQL and Redis. */
 export interface Difference {
   readonly queue: string
   readonly id: string
@@ -34,20 +34,20 @@ export interface Difference {
 }
 
 export interface VerifyOptions {
-  /** The id of a message that differed and then kept changing, so that it could not be compared. */
+  /** Gets the id of a message that differed and then kept changing, so that it could not be compared. */
   readonly onNotSettled?: ((id: string) => void) | undefined
 }
 
 const PAGE = 500
-/** How often what differs is looked at again, at most, and how often it has to differ then, before it is said: the system lives. */
+/** How often a difference is checked again at most, and how often it has to persist before it is reported: the system keeps running. */
 const LOOKS = 8
 const SAME_LOOKS = 2
 const PAUSE_MS = 300
 
 /**
- * Compares SQL and Redis in pages. What differs is looked at again: Redis is asked, then the changes until then are drained, then SQL is asked, and
- * Redis once more. What has changed meanwhile is looked at later: a message differs only if it does while it stays as it is. What does not until the last look
- * is not settled.
+ * Compares SQL and Redis in pages and checks each difference again: it asks Redis, drains the changes until then, asks SQL, and then Redis once more.
+ * A message that changed in Redis meanwhile is checked later: it differs only if it does so while it stays the same. A message that changes until the
+ * last check is not settled.
  */
 export async function* verify(
   database: JournalDatabase,
@@ -66,12 +66,12 @@ export async function* verify(
   } while (after !== null)
   for await (const page of attached.queue.listAllRaw({ pageSize: PAGE })) {
     const ids = page.map(({ id }) => id)
-    const open = await openOf(database, attached.key, ids) // these are compared above
+    const open = await openOf(database, attached.key, ids) // compared above
     yield* comparison.differing(ids.filter((id) => !open.has(id)))
   }
 }
 
-/** What a message differed in, and how often it still did. */
+/** The differences of a message, and how often they have persisted. */
 interface Suspect {
   readonly whats: ReadonlySet<Difference['what']>
   readonly looks: number
@@ -108,13 +108,13 @@ class Comparison {
     }
     for (let look = 0; look < LOOKS && suspects.size > 0; look++) {
       await pause(PAUSE_MS)
-      yield* this.#lookAgain(suspects)
+      yield* this.#recheckSuspects(suspects)
     }
     for (const id of suspects.keys()) this.#onNotSettled?.(id)
   }
 
-  /** Who differs for good is said, and no suspect any more; nor is who does not differ now. */
-  async *#lookAgain(suspects: Map<string, Suspect>): AsyncGenerator<Difference, void> {
+  /** Yields the differences that persisted. Removes suspects whose differences were reported or are gone. */
+  async *#recheckSuspects(suspects: Map<string, Suspect>): AsyncGenerator<Difference, void> {
     const ids = [...suspects.keys()]
     const before = await this.#messages(ids)
     await this.#drain.run(this.#attached)
@@ -144,7 +144,7 @@ class Comparison {
     if (row === undefined) return say('missing in SQL', 'nothing', 'a message')
     if (!isOpen) return say('final in SQL', row.state, 'a message')
     if (row.state === 'accepted') {
-      // its change has not been read yet; where that takes longer than until another process adds what was accepted, it will not be
+      // its change has not been read yet; if that takes longer than adoption, it never will be
       const isLate = this.#attached.clock.now() - row.accepted_at > 2 * this.#adoptAfterMs
       return isLate ? say('not known as added in SQL', row.state, 'a message') : []
     }
@@ -188,13 +188,13 @@ type Named = readonly [what: Difference['what'], sql: unknown, redis: unknown]
 
 function differencesOf(sql: RawMessage, redis: StoredRawMessage): Named[] {
   const same: readonly (readonly [isSame: boolean, ...Named])[] = [
-    // a consumer can extend its visibility, which is no change of the message
+    // a consumer can extend its visibility, which does not count as a change of the message
     [redis.inFlight || sql.dueAt === redis.dueAt, 'due time', sql.dueAt, redis.dueAt],
     [sql.priority === redis.priority, 'priority', sql.priority, redis.priority],
     [sql.group === redis.group, 'group', inJson(sql.group ?? null), inJson(redis.group ?? null)],
     [sql.attempts === redis.attempts, 'attempts', sql.attempts, redis.attempts],
     [areSame(sql.failures, redis.failures), 'failures', ofAll(sql.failures), ofAll(redis.failures)],
-    // one of them has no prototype
+    // one of the two has no prototype
     [
       isDeepStrictEqual({ ...sql.headers }, { ...redis.headers }),
       'headers',
@@ -214,8 +214,8 @@ function differencesOf(sql: RawMessage, redis: StoredRawMessage): Named[] {
 }
 
 /**
- * The last failures, as both keep only so many: SQL by their number, Redis by their bytes. Their times are not compared: that of SQL is the time of the entry
- * in the change stream, which never goes back, and that of Redis its clock.
+ * Compares the last failures, as both keep a limited number: SQL limits their count, Redis their bytes. Their times are not compared: SQL has the time of
+ * the entry in the change stream, which never goes back, and Redis that of its clock.
  */
 function areSame(sql: readonly FailedAttempt[], redis: readonly FailedAttempt[]): boolean {
   const count = Math.min(sql.length, redis.length)
@@ -227,7 +227,7 @@ function areSame(sql: readonly FailedAttempt[], redis: readonly FailedAttempt[])
     .every(({ attempt, reason }, at) => attempt === last[at]?.attempt && reason === last[at].reason)
 }
 
-/** Redis drops the oldest failures of a message only where they have more bytes together. */
+/** Redis drops the oldest failures of a message only if they have more bytes together. */
 const FEW_BYTES = 2_000
 
 function bytesOf(failures: readonly FailedAttempt[]): number {
@@ -246,7 +246,7 @@ function inJson(value: unknown): string {
   return text.length <= MOST_SHOWN ? text : `${text.slice(0, MOST_SHOWN)}…`
 }
 
-/** Which of these ids have open rows. */
+/** The ids that have open rows. */
 async function openOf(database: JournalDatabase, queue: Bytes, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await database.run((sql) =>
     sql

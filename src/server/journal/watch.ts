@@ -3,7 +3,7 @@ import { pause } from '../pause.js'
 /** What a step found. */
 export type Found = 'work' | 'nothing'
 
-/** Runs one step again and again, with a pause in between that grows while the step fails, or finds nothing to do. */
+/** Repeats a step, with a pause in between that grows while the step fails or finds nothing to do. */
 export class Watch {
   readonly #step: (signal: AbortSignal) => Promise<Found>
   readonly #everyMs: number
@@ -11,7 +11,7 @@ export class Watch {
   readonly #stop = new AbortController()
   readonly #done: Promise<void>
   #busyAt = performance.now()
-  /** Ends a pause that is long because there was nothing to do. */
+  /** Ends a pause that is long because the step found nothing to do. */
   #long: AbortController | undefined
 
   constructor(step: (signal: AbortSignal) => Promise<Found>, everyMs: number, onError: (error: unknown) => void) {
@@ -60,7 +60,7 @@ export class Watch {
   }
 }
 
-/** What is handled in a Redis that came back empty comes twice until it is seen to be empty. */
+/** Until the journal sees that a Redis came back empty, messages handled there are put back and come twice. */
 const MOST_PAUSE_MS = 1_000
-/** A pause is this share of the time since there was something to do. */
+/** A pause is this share of the time since the last work. */
 const IDLE_SHARE = 10

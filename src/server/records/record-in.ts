@@ -1,12 +1,12 @@
-/** What a field of a record is; `?`: or `null`. */
+/** The kind of a field of a record; `?`: or `null`. */
 type Kind = 'text' | 'text?' | 'number' | 'number?' | 'flag'
 
-/** What each field of a record has to be: of a kind, or what a check accepts. */
+/** For each field of a record its kind, or a check. */
 export type Form<T> = { readonly [K in keyof T]-?: Kind | ((value: unknown) => boolean) }
 
 /**
- * The record in a JSON text that any client of the server can have written: the fields of its form and no others; `undefined` where one of them is
- * something else.
+ * Reads a record from a JSON text that another program can have written: the fields of its form and no others; `undefined` if one of them does not
+ * match.
  */
 export function recordIn<T>(text: string, form: Form<T>): T | undefined {
   const found = objectIn(text)

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AddressInfo } from 'node:net'
 
-/** Ends requests by force when their time is over. */
+/** Closes the app; requests that take longer than `ms` are aborted. */
 export async function closedWithin(ms: number, app: FastifyInstance): Promise<void> {
   const timer = setTimeout(() => app.server.closeAllConnections(), ms)
   try {

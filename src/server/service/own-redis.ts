@@ -5,10 +5,10 @@ import { createServer, connect, type AddressInfo } from 'node:net'
 import { delimiter, join, resolve } from 'node:path'
 import { RedelayedError } from 'redelayed'
 
-/** A Redis of the service's own. */
+/** A Redis server that the service started itself. */
 export interface OwnRedis {
   readonly url: string
-  /** For people: what it is. */
+  /** A description for people. */
   readonly what: string
   /** Whether it keeps its data when it stops. */
   readonly isDurable: boolean
@@ -22,7 +22,7 @@ interface Access {
   readonly password: string
 }
 
-/** What is known of the server of a folder, whether it runs or not. */
+/** The stored record of a folder's server, whether it runs or not. */
 interface Running extends Access {
   readonly pid: number
   /** The service that started it, or uses it now. */
@@ -34,10 +34,10 @@ const START_MS = 60_000
 const STOP_MS = 10_000
 
 /**
- * Starts a `redis-server` or `valkey-server` of PATH, which writes each change into `dataDir`. Only this user can reach it: it listens on the loopback
- * address and has a random password. A server that an earlier run left behind on the same folder is used on.
+ * Starts a `redis-server` or `valkey-server` from PATH, which writes each change to `dataDir`. Only this user can reach it: it listens on the loopback
+ * address and has a random password. If an earlier run left a server on the same folder running, that one is used.
  *
- * @throws RedelayedError it does not start
+ * @throws RedelayedError the server does not start
  */
 export async function startOwnRedis(dataDir: string): Promise<OwnRedis | undefined> {
   const program = programOnPath(['redis-server', 'valkey-server'])
@@ -73,7 +73,7 @@ export async function startOwnRedis(dataDir: string): Promise<OwnRedis | undefin
   }
 }
 
-/** The emulator in this process, where it is installed. It forgets everything. */
+/** Starts the emulator in this process, if it is installed. It keeps no data when it stops. */
 export async function startEmulator(): Promise<OwnRedis | undefined> {
   const name = 'js-redis-server'
   const module = (await import(name).catch(() => undefined)) as
@@ -109,7 +109,7 @@ async function launch(
   { port, password }: Access,
   onStarted: (pid: number) => void,
 ): Promise<{ child: ChildProcess; ended: Promise<never> }> {
-  // The configuration comes by stdin: arguments are for all to see. A Ctrl-C is for the service, which stops its Redis last.
+  // The configuration goes through stdin: everyone can see arguments. Detached, so that a Ctrl-C reaches only the service, which stops its Redis last.
   const child = spawn(program, ['-'], { cwd: dir, stdio: ['pipe', 'pipe', 'pipe'], detached: true })
   if (child.pid !== undefined) onStarted(child.pid)
   let output = ''
@@ -144,7 +144,7 @@ async function launch(
   return { child, ended }
 }
 
-/** Waits for a server that starts, for at most so long; while it reads its data it needs as long as that takes. */
+/** Waits up to `ms` for a server that starts; while it loads its data the wait is extended. */
 async function becomesReady(access: Access, ms = 0): Promise<boolean> {
   for (let until = Date.now() + ms; ;) {
     const state = await stateOf(access)
@@ -181,7 +181,7 @@ async function stop(child: ChildProcess): Promise<void> {
   clearTimeout(lastResort)
 }
 
-/** What the server on a port answers to its password. */
+/** The state of the server on a port, checked with its password. */
 function stateOf({ port, password }: Access): Promise<'ready' | 'loading' | 'none'> {
   return new Promise((go) => {
     const socket = connect(port, HOST)

@@ -15,10 +15,10 @@ import { closedWithin, urlOf } from './listening.js'
 import type { Service } from './running.js'
 
 /**
- * Starts what shows the queues of a Redis and writes nothing into it: its connection and the command line of the library only read, and sessions are in
- * the memory of this process.
+ * Starts a service that shows the queues of a Redis and writes nothing to it: its connection and the library's command line only read, and sessions are
+ * in the memory of this process.
  *
- * @throws RedelayedError what it needs is not there; nothing is left open
+ * @throws RedelayedError something that it needs is missing; nothing stays open
  */
 export async function startReadOnlyService(
   settings: ServerSettings,
@@ -58,7 +58,7 @@ export async function startReadOnlyService(
       },
     }
   } catch (thrown) {
-    // a key that was shown to no reader must not be the only one
+    // an unseen key must not be the only one
     if (madeKey !== undefined) rmSync(keysPath, { force: true })
     await closeClients()
     throw thrown

@@ -1,17 +1,17 @@
 import type { OwnRedis } from './own-redis.js'
 
 export interface Service {
-  /** Where it listens: `http://127.0.0.1:8080`. */
+  /** The URL that it listens at: `http://127.0.0.1:8080`. */
   readonly url: string
-  /** The first key, where this start has made it. It is nowhere else. */
+  /** The first key, if this start has created it. It is stored nowhere. */
   readonly madeKey: string | undefined
   readonly keysPath: string
-  /** The Redis of its own, if it has one. */
+  /** The Redis server that the service started itself, if any. */
   readonly ownRedis: Pick<OwnRedis, 'what' | 'isDurable'> | undefined
-  /** What the journal is, if there is one, without what may be secret. */
+  /** A description of the journal, if there is one, without secrets. */
   readonly journal: string | undefined
   /** Rejects when the service cannot go on. */
   readonly failed: Promise<never>
-  /** Answers what waits, ends what runs within `shutdownTimeout`, and closes everything. */
+  /** Answers waiting requests, gives running ones `shutdownTimeout`, and closes everything. */
   close(): Promise<void>
 }

@@ -12,6 +12,7 @@ import { AgendaReader } from '../console/agenda.js'
 import { Doctor } from '../console/doctor.js'
 import { LibraryCommand } from '../console/library-command.js'
 import { DueMessages } from '../console/due-messages.js'
+import { HeldTopics } from '../console/held-topics.js'
 import { HealthReader } from '../console/health.js'
 import { Instances } from '../console/instances.js'
 import { Pauses } from '../console/pauses.js'
@@ -41,9 +42,9 @@ import { startEmulator, startOwnRedis, type OwnRedis } from './own-redis.js'
 export type { Service }
 
 /**
- * Starts the delay service, or with `readOnly` what only reads.
+ * Starts the delay service, or with `readOnly` the service that only reads.
  *
- * @throws RedelayedError what it needs is not there; nothing is left open
+ * @throws RedelayedError something that it needs is missing; nothing stays open
  */
 export function startService(settings: ServerSettings, version: string, pageFolder = builtPage()): Promise<Service> {
   return settings.readOnly
@@ -60,6 +61,12 @@ async function startWholeService(settings: ServerSettings, version: string, page
     if (failures.length > 0) throw failures[0]
   }
   try {
+    // SQL opens while Redis starts
+    const journalUrl = journalOf(settings)
+    const opening = journalUrl === undefined ? undefined : openJournal(journalUrl, settings)
+    closers.push(async () => (await opening?.catch(() => undefined))?.close())
+    opening?.catch(() => undefined)
+
     const ownRedis = needsRedis(settings) ? await startRedis(settings.dataDir) : undefined
     if (ownRedis !== undefined) closers.push(() => ownRedis.stop())
 
@@ -68,8 +75,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
     const log: Log = { error: () => undefined, warn: () => undefined }
     client.on('error', (error) => log.error(error))
 
-    const journalUrl = journalOf(settings, ownRedis)
-    const journal = journalUrl === undefined ? undefined : await openJournal(journalUrl, settings)
+    const journal = await opening
     if (journal !== undefined) closers.push(() => journal.close())
     journal?.on('error', (error, queue) => log.error({ err: error, queue }))
 
@@ -104,11 +110,11 @@ async function startWholeService(settings: ServerSettings, version: string, page
 
     const keysPath = settings.apiKeys ?? join(settings.dataDir, 'api-keys')
     const madeKey = settings.apiKeys === undefined ? makeKeysFile(keysPath) : undefined
-    // a key that was shown to no reader must not be the only one
+    // an unseen key must not be the only one
     if (madeKey !== undefined) undo.push(() => rmSync(keysPath, { force: true }))
     const keys = new ApiKeys(keysPath, (error) => log.error(error))
 
-    const sampler = new Sampler(topics, pauses, onError)
+    const sampler = new Sampler(topics, redis, onError)
     closers.push(() => sampler.stop())
     const health = new HealthReader(
       {
@@ -121,8 +127,10 @@ async function startWholeService(settings: ServerSettings, version: string, page
       onError,
     )
     closers.push(() => health.stop())
+    webhooks.metrics.health = () => health.read()
     const agenda = new AgendaReader(redis, topics)
     const due = new DueMessages(redis, topics)
+    const held = new HeldTopics(redis, topics)
     const command = new LibraryCommand(addressOf(settings, ownRedis))
     closers.push(() => command.stop())
     const doctor = new Doctor(command, () => topics.now())
@@ -143,6 +151,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
         health,
         agenda,
         due,
+        held,
         pauses,
         doctor,
         instances,
@@ -166,6 +175,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
       const [waiting] = (await webhooks.metrics.waiting.get()).values
       return { url, connections, waiting: waiting?.value ?? 0 }
     }, onError)
+    webhooks.sender.prepare().catch(onError) // not before the service listens
     return {
       url,
       madeKey,
@@ -190,13 +200,17 @@ async function startRedis(dataDir: string): Promise<OwnRedis> {
   const found = (await startOwnRedis(dataDir)) ?? (await startEmulator())
   if (found !== undefined) return found
   const ways = 'set --redis or REDIS_URL, or install redis-server or valkey-server'
-  throw new RedelayedError('ERR_NO_REDIS', `there is no Redis: ${ways}, or the npm package js-redis-server for a look`)
+  throw new RedelayedError(
+    'ERR_NO_REDIS',
+    `no Redis was found: ${ways}, or the npm package js-redis-server to try it out`,
+  )
 }
 
-/** A file is for one instance. A Redis that was given can have several, so that they need a database of all of them, which cannot be guessed. */
-function journalOf({ journal, journalMode, dataDir }: ServerSettings, own: OwnRedis | undefined): string | undefined {
+/** The URL of the journal. By default a service with its own Redis gets a SQLite file; instances on a given Redis would need a shared database. */
+function journalOf(settings: ServerSettings): string | undefined {
+  const { journal, journalMode, dataDir } = settings
   if (journal === 'off' || journalMode === 'off') return undefined
-  return journal ?? (own === undefined ? undefined : `sqlite:${join(dataDir, 'journal.db')}`)
+  return journal ?? (needsRedis(settings) ? `sqlite:${join(dataDir, 'journal.db')}` : undefined)
 }
 
 async function openJournal(url: string, { journalMode: mode, dataDir }: ServerSettings): Promise<Journal> {
@@ -209,7 +223,7 @@ interface Log {
   warn: (fields: object, text: string) => void
 }
 
-/** Everything that delivers to endpoints. */
+/** Starts all parts that deliver webhooks. */
 async function startWebhooks(
   settings: ServerSettings,
   client: RedelayedClient,
@@ -226,7 +240,8 @@ async function startWebhooks(
   })
   const endpoints = new Endpoints(client, policy, new Exclusive(redis, 'endpoint'), settings.maxEndpoints)
   if (journal !== undefined) await endpoints.keepIn(journal)
-  const sender = new Sender(policy)
+  const { webhookProxy } = settings
+  const sender = new Sender(policy, { proxy: webhookProxy === undefined ? undefined : new URL(webhookProxy) })
   const metrics = new Metrics()
   const [gate, deliveryLog, audit] = [new EndpointGate(redis), new DeliveryLog(redis), new AuditLog(redis)]
   const onError = (error: unknown): void => log.error(error)
@@ -245,7 +260,7 @@ async function startWebhooks(
   })
   dispatcher.start()
   return {
-    ...{ endpoints, dispatcher, gate, deliveryLog, metrics, audit },
+    ...{ endpoints, dispatcher, gate, deliveryLog, metrics, audit, sender },
     async stop() {
       await dispatcher.stop(settings.shutdownTimeout)
       await sender.close()
@@ -256,6 +271,6 @@ async function startWebhooks(
 function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedelayedClient {
   if (redisCluster.length > 0) return createClient({ cluster: redisCluster })
   const url = redis ?? own?.url ?? ''
-  // the emulator answers some commands otherwise in RESP3
+  // the emulator answers some commands differently in RESP3
   return createClient({ url, ...(own?.isDurable === false && { ioredis: { protocol: 2 } }) })
 }

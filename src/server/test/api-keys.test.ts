@@ -13,7 +13,7 @@ describe('the keys file', () => {
   })
   afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
-  it('is looked at again for a key that it did not have a moment ago', () => {
+  it('is read again for a key that it did not have a moment ago', () => {
     const [first, second] = [makeKey(), makeKey(['read'])]
     writeFileSync(path, `${first.line}\n`)
     const keys = new ApiKeys(path, (error) => {
@@ -37,7 +37,7 @@ describe('the keys file', () => {
     expect(keys.find(first.key)?.id).to.equal(first.line.slice(0, 12))
   })
 
-  it('keeps the keys that it had while the file is not there, and reports that once each time', () => {
+  it('keeps the keys that it had while the file is missing, and reports each time once', () => {
     const [first, second] = [makeKey(), makeKey()]
     const errors: unknown[] = []
     writeFileSync(path, `${first.line}\n`)

@@ -19,7 +19,7 @@ describe('the audit log', function () {
   })
   afterEach(() => server.stop())
 
-  /** What it has of this topic, the newest first: other tests use the same Redis. */
+  /** The entries of this topic, the newest first: other tests use the same Redis. */
   async function entries(query = '?limit=200'): Promise<Entry[]> {
     const { status, body } = await server.ask('GET', `/v1/audit${query}`)
     expect(status).to.equal(200)

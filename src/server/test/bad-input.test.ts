@@ -59,7 +59,7 @@ describe('a journal that cannot be opened', () => {
     })
   }
 
-  it('refuses a file that is no database, and leaves it as it is', async () => {
+  it('refuses a file that is not a database, and leaves it as it is', async () => {
     const path = join(dir, 'notes.txt')
     writeFileSync(path, 'these are notes, and no database '.repeat(200))
     expect(await codeOf(`sqlite:${path}`)).to.equal('ERR_JOURNAL_NOT_A_DATABASE')
@@ -88,7 +88,7 @@ describe('a journal that cannot be opened', () => {
     }
   })
 
-  it('refuses a folder that is not there', async () => {
+  it('refuses a missing folder', async () => {
     expect(await codeOf(`sqlite:${join(dir, 'missing', 'journal.db')}`)).to.equal('ERR_JOURNAL_ACCESS')
     expect(existsSync(join(dir, 'missing'))).to.equal(false)
   })
@@ -100,7 +100,9 @@ describe('a journal that cannot be opened', () => {
   }
 
   it('needs no database where it is off', async () => {
-    await (await createJournal({ mode: 'off' })).close()
+    const journal = await createJournal({ mode: 'off' })
+    expect(journal.mode).to.equal('off')
+    await journal.close()
   })
 })
 
@@ -227,7 +229,7 @@ for (const database of DATABASES) {
       expect(await mails.add('x'.repeat(500_000), { id: 'large' })).to.include({ outcome: 'added' })
     })
 
-    it('is an id that is no text, or empty, or too long', async () => {
+    it('is an id that is not valid text, or empty, or too long', async () => {
       const { queue, mails } = await attached()
       for (const id of ['\ud800', 'a\udc00b', '', 'x'.repeat(513), 'ä'.repeat(257)])
         expect(await caught(mails.add('x', { id })), JSON.stringify(id.slice(0, 9))).to.be.instanceOf(
@@ -236,7 +238,7 @@ for (const database of DATABASES) {
       expect(queue.messages.size).to.equal(0)
     })
 
-    it('is a row with bytes that are no text: it is passed over, and said, and the others come back', async () => {
+    it('is a row with bytes that are not valid text: it is skipped and reported, and the others are put back', async () => {
       const { journal, queue, mails } = await attached()
       await mails.addMany(
         ['a', 'bad-id', 'bad-headers', 'no-text', 'c', 'd', 'e'].map((id) => ({ payload: id, id, delay: HOUR })),

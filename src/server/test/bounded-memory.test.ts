@@ -24,7 +24,7 @@ describe('an answer of large messages', function () {
     return topic
   }
 
-  /** How many each page has, and all ids. */
+  /** The number of messages of each page, and all ids. */
   async function pagesOf(path: string): Promise<{ sizes: number[]; ids: string[] }> {
     const [sizes, found]: [number[], string[]] = [[], []]
     for (let cursor = ''; ;) {
@@ -90,7 +90,7 @@ describe('the bodies of all requests under way', function () {
 
   async function open(url = server.url): Promise<{ socket: Socket; text: () => string }> {
     const { hostname, port } = new URL(url)
-    // it closes its side only where a test says so
+    // it closes its side only if a test says so
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
     sockets.add(socket)
     let text = ''
@@ -113,7 +113,7 @@ describe('the bodies of all requests under way', function () {
     ].join('\r\n')
   const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${' '.repeat(bytes)}\r\n`
 
-  /** Requests that have begun to send so many bytes together. */
+  /** Requests that have begun to send `bytes` together. */
   async function underWay(bytes: number): Promise<Socket> {
     const { socket } = await open()
     socket.write(head(`Content-Length: ${bytes + 1}`) + ' '.repeat(bytes))
@@ -130,7 +130,7 @@ describe('the bodies of all requests under way', function () {
     for (const each of [...unsent, ...unsent]) {
       const { socket, text } = await open()
       socket.write(each)
-      // the one without a key has an answer: a body is nothing that its route reads
+      // the request without a key has an answer: its route does not read a body
       await eventually(() =>
         expect(text()).to.match(each.startsWith('DELETE') ? /^HTTP\/1\.1 413 / : /^HTTP\/1\.1 100 /),
       )
@@ -152,7 +152,7 @@ describe('the bodies of all requests under way', function () {
     await eventually(async () => expect((await push('x'.repeat(60_000))).status).to.equal(201))
   })
 
-  it('are counted while they are read where they come in chunks', async () => {
+  it('are counted while they are read if they come in chunks', async () => {
     await underWay(150_000)
     const { text, socket } = await open()
     socket.write(head('Transfer-Encoding: chunked') + chunk(30_000))
@@ -188,7 +188,7 @@ describe('the bodies of all requests under way', function () {
     inChunks.socket.destroy()
     await eventually(async () => expect(await counted()).to.equal(0))
 
-    // one that waits, and whose client hangs up
+    // a request that waits, and whose client hangs up
     const waiting = await open()
     const body = JSON.stringify({ wait: 60_000, max: 1 }).padEnd(10_000)
     const empty = server.topic()
@@ -197,7 +197,7 @@ describe('the bodies of all requests under way', function () {
     waiting.socket.destroy()
     await eventually(async () => expect(await counted()).to.equal(0))
 
-    // several on one connection, whose client hangs up before the first answer
+    // several requests on one connection, whose client hangs up before the first answer
     const pipelined = await open()
     const receive = head(`Content-Length: ${body.length}`).replace(`${topic}/messages`, `${empty}/receive`) + body
     pipelined.socket.write(receive + receive + receive)
@@ -205,7 +205,7 @@ describe('the bodies of all requests under way', function () {
     pipelined.socket.destroy()
   })
 
-  it('do not keep the next request of a connection from being read, where none reads them', async () => {
+  it('do not block the next request of a connection when no handler reads them', async () => {
     const { socket, text } = await open()
     socket.write(head('Transfer-Encoding: chunked').replace('application/json', 'text/plain') + chunk(100_000))
     await eventually(() => expect(text()).to.match(/^HTTP\/1\.1 415 /))
@@ -213,7 +213,7 @@ describe('the bodies of all requests under way', function () {
     await eventually(() => expect(text()).to.match(/HTTP\/1\.1 200 /), 10_000)
   })
 
-  it('are given back where a client neither sends the rest nor closes its connection', async () => {
+  it('are given back when a client neither sends the rest nor closes its connection', async () => {
     const strict = await startTestService({ maxBodiesBytes: MOST, requestTimeout: 1_000 })
     try {
       const { socket, text } = await open(strict.url)
@@ -247,7 +247,7 @@ describe('the answers under way', function () {
     const metrics = await server.ask('GET', '/metrics')
     return Number(/^redelayed_answer_bytes (\d+)$/m.exec(metrics.body as unknown as string)?.[1])
   }
-  /** A client that asks for pages, and reads nothing of them. */
+  /** A client that requests pages and does not read them. */
   async function asks(pages: number): Promise<Socket> {
     const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname).pause()
@@ -268,7 +268,7 @@ describe('the answers under way', function () {
   it('have a bound: one more page or receive is refused before anything is read, and served when others were read', async () => {
     const other = server.topic()
     await server.ask('POST', `/v1/topics/${other}/messages`, { id: 'small', body: 1 })
-    // a page has about 8 MiB: there is room for one that is sent and none beside it
+    // a page has about 8 MiB: only one that is sent has room
     const greedy = await asks(2)
     await eventually(async () => expect(await counted()).to.be.above(8 * MILLION))
     await eventually(async () => {
@@ -276,6 +276,14 @@ describe('the answers under way', function () {
       expect([page.status, page.body.code]).to.deep.equal([503, 'too-many-answers'])
       expect(page.headers.get('retry-after')).to.equal('1')
     })
+    const path = `/v1/topics/${topic}/messages/${ids[0]}`
+    const others = [
+      server.ask('GET', path),
+      server.ask('PATCH', path, { priority: 9 }),
+      server.ask('GET', '/v1/deliveries'),
+    ]
+    for (const { status, body } of await Promise.all(others))
+      expect([status, body.code]).to.deep.equal([503, 'too-many-answers'])
     const received = await server.ask('POST', `/v1/topics/${other}/receive`, {})
     expect([received.status, received.body.code]).to.deep.equal([503, 'too-many-answers'])
     expect((await server.ask('GET', `/v1/topics/${other}`)).body.counts).to.include({ visible: 1, inFlight: 0 })
@@ -283,6 +291,9 @@ describe('the answers under way', function () {
     greedy.destroy()
     await eventually(async () => expect(await counted()).to.equal(0))
     expect((await server.ask('GET', `/v1/topics/${topic}/messages`)).status).to.equal(200)
+    await eventually(async () => expect(await counted()).to.equal(0))
+    const { status, body } = await server.ask('GET', path)
+    expect([status, (body as unknown as { priority: number }).priority], 'nothing was changed').to.deep.equal([200, 0])
     await eventually(async () => expect(await counted()).to.equal(0))
     expect((await server.ask('POST', `/v1/topics/${other}/receive`, {})).body.messages).to.have.length(1)
   })

@@ -1,8 +1,11 @@
 import { expect } from 'chai'
 import { spawn } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient, type RedelayedClient } from 'redelayed'
+import { ApiKeys } from '../api/api-keys.js'
 import { createJournal } from '../index.js'
 import { startCluster } from '../../../test/support/redis-server.js'
 import { startSqlite, statement, type TestServer } from './support/databases.js'
@@ -51,6 +54,47 @@ describe('redelayed-server --check-config', function () {
   })
 })
 
+describe('redelayed-server key', function () {
+  this.timeout(240_000)
+
+  it('makes a key, and a line for the file of the service', async () => {
+    const { code, out, err } = await cli([
+      'key',
+      '--scopes',
+      'push,consume',
+      '--topics=orders, mails-*',
+      '--hide-payloads',
+    ])
+    expect([code, err]).to.deep.equal([0, ''])
+    const [, key = ''] = /^The key, for the client: +(rdk_\S+)$/m.exec(out) ?? []
+    const [, line = ''] = /^A line for the file of the keys: +(.*)$/m.exec(out) ?? []
+    const dir = mkdtempSync(join(tmpdir(), 'redelayed-key-'))
+    try {
+      writeFileSync(join(dir, 'api-keys'), `${line}\n`)
+      const found = new ApiKeys(join(dir, 'api-keys'), () => undefined).find(key)
+      expect([...(found?.scopes ?? [])]).to.have.members(['push', 'consume'])
+      expect(found).to.deep.include({ topics: ['orders', 'mails-*'], hidePayloads: true })
+    } finally {
+      rmSync(dir, { recursive: true })
+    }
+  })
+
+  it('reports all mistakes, and then makes no key', async () => {
+    const wrong = await cli(['key', '--scopes', 'push,all', '--topics', 'a/b'])
+    expect([wrong.code, wrong.out]).to.deep.equal([2, ''])
+    expect(wrong.err.trim().split('\n')).to.deep.equal([
+      '--scopes: expected some of push,consume,admin,read',
+      '--topics: expected names of topics, or prefixes with *',
+    ])
+    const unknown = await cli(['key', '--scope', 'push'])
+    expect([unknown.code, unknown.out]).to.deep.equal([2, ''])
+    expect(unknown.err).to.match(/--scope/)
+    const help = await cli(['key', '--help'])
+    expect([help.code, help.err]).to.deep.equal([0, ''])
+    expect(help.out).to.match(/--scopes .*\n.*--topics .*\n.*--hide-payloads/)
+  })
+})
+
 describe('redelayed-server journal', function () {
   this.timeout(240_000)
   const databases: TestServer = startSqlite()
@@ -71,7 +115,7 @@ describe('redelayed-server journal', function () {
   })
   afterEach(() => client.shutdown())
 
-  it('makes the tables, and says when they are there', async () => {
+  it('makes the tables, and says if they exist already', async () => {
     const args = ['journal', 'migrate', '--journal', url]
     const { code, out } = await cli(args)
     expect([code, out]).to.deep.equal([0, 'Done: 0001-messages, 0002-digest, 0003-biz-key, 0004-group.\n'])
@@ -144,7 +188,37 @@ describe('redelayed-server journal', function () {
     }
   })
 
-  it('names what differs, and ends with 1', async () => {
+  it('finds Redis and SQL where the service with the same environment has them, also in files', async () => {
+    const queue = client.getReliableQueue<string>('as-the-service')
+    const journal = await createJournal({ url })
+    const mails = await journal.attach(queue)
+    await mails.add('a', { id: 'a', delay: HOUR })
+    await mails.drain()
+    await journal.close()
+    const dir = mkdtempSync(join(tmpdir(), 'redelayed-secrets-'))
+    const file = (name: string, text: string): string => {
+      writeFileSync(join(dir, name), `${text}\n`)
+      return join(dir, name)
+    }
+    try {
+      const args = ['journal', 'verify', '--queue', 'as-the-service']
+      const files = { REDELAYED_REDIS_FILE: file('redis', redis.url), REDELAYED_JOURNAL_FILE: file('journal', url) }
+      const config = file('config.yaml', `redis: ${redis.url}\njournal: ${JSON.stringify(url)}\nport: 9000`)
+      const wrong = { REDIS_URL: 'redis://127.0.0.1:1', REDELAYED_PORT: 'tcp://10.0.0.1:8080' }
+      for (const env of [files, { REDELAYED_REDIS: redis.url, REDELAYED_JOURNAL: url }, { REDELAYED_CONFIG: config }]) {
+        const { code, out, err } = await cli(args, { ...wrong, ...env })
+        expect([code, err], JSON.stringify(env)).to.deep.equal([0, ''])
+        expect(out).to.match(/^as-the-service: 0 differences\.$/m)
+      }
+      const refused = await cli(args, { REDELAYED_REDIS: 'http://x', REDELAYED_JOURNAL: 'oracle://x' })
+      expect(refused.code).to.equal(2)
+      expect(refused.err).to.match(/2 mistakes/)
+    } finally {
+      rmSync(dir, { recursive: true })
+    }
+  })
+
+  it('names the differences, and ends with 1', async () => {
     const queue = client.getReliableQueue<string>('others')
     const journal = await createJournal({ url })
     const others = await journal.attach(queue)
@@ -157,7 +231,7 @@ describe('redelayed-server journal', function () {
     expect(out).to.match(/^others "known": priority \(SQL: 5, Redis: 0\)$/m)
   })
 
-  it('removes what was final for long enough, and nothing else', async () => {
+  it('removes only messages that were final for long enough', async () => {
     const queue = client.getReliableQueue<string>('pruned')
     const journal = await createJournal({ url })
     const mails = await journal.attach(queue)
@@ -184,7 +258,7 @@ describe('redelayed-server journal', function () {
   })
 
   for (const [what, args, code, says] of [
-    ['an action that there is not', ['journal', 'forget', '--journal', 'sqlite:x'], 2, /there are migrate, verify/],
+    ['an unknown action', ['journal', 'forget', '--journal', 'sqlite:x'], 2, /expected migrate, verify/],
     ['no journal', ['journal', 'verify', '--queue', 'q'], 2, /REDELAYED_JOURNAL is missing/],
     [
       'a bad number of shards',
@@ -222,7 +296,7 @@ describe('redelayed-server journal', function () {
     })
   }
 
-  it('says what to do about a file that is no database, tables that are not there, and a file that is open', async () => {
+  it('says what to do about a file that is not a database, missing tables, and a file that is open', async () => {
     const path = url.slice('sqlite:'.length)
     writeFileSync(path, 'no database '.repeat(500))
     expect((await cli(['journal', 'migrate', '--journal', url])).err).to.match(/give the path of a SQLite file/)

@@ -55,7 +55,32 @@ describe('the Node client', function () {
     expect(await orders.redrive({ ids: ['a'] })).to.equal(1)
   })
 
-  it('pushes many, and says of each what became of it', async () => {
+  it('finds, counts, moves back and deletes the dead letters that match, of a topic and of all', async () => {
+    const reject = async (ids: readonly string[], error: string): Promise<void> => {
+      for (let at = 0; at < ids.length; at += 1_000)
+        await orders.pushMany(ids.slice(at, at + 1_000).map((id, order) => ({ id, body: { order } })))
+      for (let left = ids.length; left > 0;) {
+        const messages = await orders.receive({ max: 500, wait: 20_000 })
+        left -= messages.length
+        await client.negativeAcknowledge(messages, { reject: true, error })
+      }
+    }
+    const many = Array.from({ length: 1_100 }, (_, at) => `m${at}`)
+    await reject(many, 'timeout')
+    await reject(['a', 'b', 'c'], 'broken')
+    const topic = orders.name
+    const found = []
+    for await (const { id } of client.deadLetters.find({ topic, reason: 'broken' })) found.push(id)
+    expect(found).to.have.members(['a', 'b', 'c'])
+    expect(await client.deadLetters.count({ topic, reason: 'timeout' })).to.equal(1_100)
+    expect(await orders.redrive({ reason: 'broken', count: 2 })).to.equal(2)
+    expect(await orders.redrive({ reason: 'timeout' })).to.equal(1_100)
+    expect(await client.deadLetters.delete({ topic, reason: 'broken' })).to.equal(1)
+    expect(await client.deadLetters.redrive({ topic })).to.equal(0)
+    expect((await orders.info())?.counts).to.include({ total: 1_102, dead: 0 })
+  })
+
+  it('pushes many messages, and reports the outcome of each', async () => {
     const [good, bad] = await orders.pushMany([
       { id: 'a', body: { order: 1 } },
       { delay: 1, dueAt: 1, body: { order: 2 } },
@@ -105,7 +130,7 @@ describe('the Node client', function () {
     expect(await thrownBy(client.endpoints.get(id))).to.include({ code: 'endpoint-not-found' })
   })
 
-  it('has errors with what the problem says', async () => {
+  it('throws errors with the fields of the problem', async () => {
     const wrong = new DelayClient({ url: server.url, key: 'rdk_no', fetch: unkept }).topic('orders')
     const error = await thrownBy(wrong.push({ body: 1 }))
     expect(error).to.be.instanceOf(ProblemError).and.to.include({ status: 401, code: 'unauthorized' })
@@ -165,7 +190,7 @@ describe('the Node client', function () {
     for await (const { data } of client.events([orders.name], { lastId })) if (data['id'] === 'later') break
   })
 
-  describe('against a service that answers otherwise', () => {
+  describe('against a service that fails', () => {
     let fake: Server
     afterEach(() => {
       fake.closeAllConnections()
@@ -219,7 +244,7 @@ describe('the Node client', function () {
       expect([count, seen]).to.deep.equal([2, ['added']])
     })
 
-    it('iterates over messages although the service is away for a while, and ends at what it refuses', async () => {
+    it('iterates over messages although the service is away for a while, and ends when the service refuses the request', async () => {
       const message = { id: 'a', lease: 'l', attempt: 1, body: 7 }
       const answers = [
         [503, '{"code":"shutting-down"}'],
@@ -241,7 +266,7 @@ describe('the Node client', function () {
       expect([seen, count]).to.deep.equal([[7], 4])
     })
 
-    it('does not repeat a receive, nor what the service refused', async () => {
+    it('does not repeat a receive, nor a request that the service refused', async () => {
       let count = 0
       const topic = await listen((_, response) => {
         count++

@@ -4,7 +4,7 @@ import { eventually } from './support/eventually.js'
 import { startTestService, type TestService } from './support/service.js'
 
 type Body = Record<string, unknown>
-describe('what the page asks over all topics', function () {
+describe('the requests of the page over all topics', function () {
   this.timeout(60_000)
   let server: TestService
   beforeEach(async () => {
@@ -65,10 +65,10 @@ describe('what the page asks over all topics', function () {
     expect((await get('/v1/instances', key)).status).to.equal(403)
   })
 
-  it('has what an operator should look at: what is paused, disabled, and how late and on what it runs', async () => {
+  it('lists problems, such as pauses and disabled endpoints, and shows the lateness and Redis', async () => {
     const topic = server.topic()
     await push(topic, { id: 'a' })
-    // the lateness is of what is handed out from now on
+    // the lateness counts messages handed out from now on
     expect((await get('/v1/overview')).body['lateness']).to.equal(null)
     await server.ask('POST', `/v1/topics/${topic}/receive`, {})
     const { body: endpoint } = await server.ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })
@@ -95,7 +95,7 @@ describe('what the page asks over all topics', function () {
     await server.ask('DELETE', `/v1/endpoints/${endpoint.id}`)
   })
 
-  it('has of endpoints whether webhooks flow and the last one, and of instances how busy they are', async () => {
+  it('shows whether webhooks flow to endpoints with the last one, and how busy the instances are', async () => {
     const { body: endpoint } = await server.ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })
     const { body } = await get(`/v1/endpoints/${endpoint.id}`)
     expect(body).to.deep.include({ gate: { state: 'closed', tried: 0, failed: 0 }, last: null })
@@ -143,7 +143,7 @@ describe('what the page asks over all topics', function () {
     const events: string[] = []
     for await (const chunk of response.body ?? []) {
       events.push(Buffer.from(chunk).toString())
-      // the first key alone
+      // only the first key
       if (events.length === 1)
         writeFileSync(server.keysPath, readFileSync(server.keysPath, 'utf8').split('\n')[0] ?? '')
     }
@@ -165,7 +165,7 @@ describe('what the page asks over all topics', function () {
     expect(JSON.parse(first)).to.include.keys('at', 'counts', 'rates', 'series', 'redis', 'journal', 'problems')
   })
 
-  it('has what is due when, exactly', async () => {
+  it('counts exactly what is due when', async () => {
     const topic = server.topic()
     const from = Math.ceil(Date.now() / 1_000) * 1_000 + 100_000
     for (const [id, offset, priority] of [
@@ -194,7 +194,7 @@ describe('what the page asks over all topics', function () {
     expect((await get(`/v1/agenda?topic=${topic}-none`)).status).to.equal(404)
   })
 
-  it('redrives and deletes all that match, and nothing of other topics, with an entry in the audit log', async () => {
+  it('redrives and deletes all matching dead letters, and none of other topics, with an entry in the audit log', async () => {
     const [topic, other] = [server.topic(), server.topic()]
     await makeDeadLetters(topic, [
       ['a', 'broken'],

@@ -42,7 +42,7 @@ describe('a cursor', () => {
     }
   })
 
-  it('is refused where a listing cannot have answered it', () => {
+  it('is refused if the listing cannot have returned it', () => {
     for (const [text, parts] of [
       ['', ['number']],
       ['x', ['number']],

@@ -8,7 +8,7 @@ import { JournalError } from '../errors.js'
 import { startMariadb, startPostgres, startSqlite, statement, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 
-/** Short, so that a server that is stopped is given up soon. */
+/** Short, so that a stopped server is given up soon. */
 const STATEMENT_MS = 400
 
 async function codeOf(action: Promise<unknown>): Promise<string> {
@@ -20,7 +20,7 @@ async function codeOf(action: Promise<unknown>): Promise<string> {
   return (error as JournalError).code
 }
 
-/** Stops a process: on a busy machine its other threads go on until the first one has got the signal. */
+/** Stops a process and waits until it has stopped: on a busy machine its threads run on for a moment. */
 async function halt(pid: number): Promise<void> {
   process.kill(pid, 'SIGSTOP')
   await eventually(() => {
@@ -48,7 +48,7 @@ for (const [kind, start] of [
     this.timeout(60_000)
     let server: TestServer
     let url: string
-    /** One connection, so that the statements after a fault would meet what it left behind. */
+    /** One connection, so that the statements after a fault would meet its leftovers. */
     let database: JournalDatabase
     let other: JournalDatabase
 
@@ -119,7 +119,7 @@ for (const [kind, start] of [
         const id = await connectionIn(db)
         const end = server.kind === 'mysql' ? sql`kill ${sql.lit(id)}` : sql`select pg_terminate_backend(${id})`
         await other.run((sqlOfOther) => end.execute(sqlOfOther))
-        await new Promise((resolve) => setTimeout(resolve, 100)) // the end arrives, and no statement waits for it
+        await new Promise((resolve) => setTimeout(resolve, 100)) // the end of the connection arrives while no statement is under way
         await insert('unsent')(db)
       })
       expect(await codeOf(transaction)).to.equal('ERR_JOURNAL_UNAVAILABLE')
@@ -127,7 +127,7 @@ for (const [kind, start] of [
       expect(await namesIn(other)).to.not.include('unsent')
     })
 
-    it('is refused by statement, not by connection, when it says no itself', async () => {
+    it('fails only the statement, and keeps the connection, when the server itself refuses it', async () => {
       const connection = () => database.run(connectionIn)
       const first = await connection()
       expect(await codeOf(database.run((db) => sql`select no_such_column from plain`.execute(db)))).to.equal(
@@ -136,7 +136,7 @@ for (const [kind, start] of [
       expect(await connection()).to.equal(first)
     })
 
-    it('gives a connection in time, or says that there is none', async () => {
+    it('gives a connection in time, or says that none is free', async () => {
       const pid = await pidOf()
       let isFree = (): void => undefined
       const held = database.transaction(() => new Promise<void>((resolve) => (isFree = resolve)))
@@ -151,7 +151,7 @@ for (const [kind, start] of [
 describe('the thread of SQLite', function () {
   this.timeout(60_000)
 
-  it('is replaced when it has ended; a commit that it did not answer can be in the file', async () => {
+  it('is replaced when it has ended; an unanswered commit can be in the file', async () => {
     const server = startSqlite()
     const made: Worker[] = []
     const note = (worker: Worker): number => made.push(worker)
@@ -191,7 +191,7 @@ describe('a statement that is larger than MariaDB takes', function () {
     const database = new JournalDatabase(parseJournalUrl(url))
     try {
       await database.run((db) => sql`create table plain (name longtext)`.execute(db))
-      // its answer is lost where it closes the connection while the statement is still being sent
+      // its answer is lost if it closes the connection while the statement is still being sent
       let code = await codeOf(database.transaction(insert('x'.repeat(2 << 20))))
       for (let again = 0; again < 20 && code === 'ERR_JOURNAL_UNAVAILABLE'; again++)
         code = await codeOf(database.transaction(insert('x'.repeat(2 << 20))))

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { loggedAnswer } from '../delivery/delivery-log.js'
 
-/** What is kept of an answer with this body. */
+/** The logged part of an answer with this body. */
 const keptOf = (body: Buffer): string =>
   loggedAnswer({ is: 'answer', status: 500, retryAfter: undefined, body, tookMs: 1 }).answer
 

@@ -16,12 +16,17 @@ const dir = fileURLToPath(new URL('../deploy/', import.meta.url))
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const read = (name: string): string => readFileSync(join(dir, name), 'utf8')
 const has = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0
+/** The loader that `docker compose` reads its files with, and the schemas of Kubernetes; `.ci/run` installs them, docs/testing.md says how. */
+const COMPOSE = join(root, '.cache/compose-go/cmd')
+const KUBERNETES = join(root, '.cache/kubernetes-validate/bin/kubernetes-validate')
+/** The oldest release with schemas that are tried; the other one is the newest. */
+const OLD_KUBERNETES = '1.29'
 
-// What YAML holds; a wrong guess fails the test.
+// The fields that the tests read from YAML; a wrong guess fails the test.
 /* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-member-access */
 type Tree = Readonly<Record<string, any>>
 
-/** The settings that variables give, with the files of secrets replaced by ones that are there. */
+/** The settings that variables give, with the files of secrets replaced by existing ones. */
 function settingsOf(variables: Readonly<Record<string, string>>): ServerSettings {
   const at = mkdtempSync(join(tmpdir(), 'redelayed-deploy-'))
   try {
@@ -51,7 +56,7 @@ function expectGrace(seconds: number, { shutdownDelay, shutdownTimeout }: Server
 describe('the files of the deployment', function () {
   this.timeout(60_000)
 
-  it('compose.yaml refers to what is there, and gives settings that the service takes', () => {
+  it('compose.yaml refers to existing files, and gives settings that the service takes', () => {
     const { services, secrets, volumes } = parse(read('compose.yaml'), { merge: true }) as Tree
     expect(services).to.have.all.keys('redelayed-1', 'redelayed-2', 'nginx', 'redis', 'postgres')
     for (const [name, service] of Object.entries(services as Record<string, Tree>)) {
@@ -74,6 +79,25 @@ describe('the files of the deployment', function () {
     expect((services as Tree)['redis'].command).to.include.members(['--appendonly', 'noeviction'])
     for (const { file } of Object.values(secrets as Record<string, { file: string }>))
       expect(read('secrets.sh'), file).to.contain(file.replace('secrets/', '"$dir/'))
+  })
+
+  it('compose.yaml is loaded by the loader of docker compose, which refuses a misspelt field', function () {
+    if (!has(COMPOSE, '-help')) return skip(this, 'compose-go')
+    const load = (text: string) => {
+      const at = mkdtempSync(join(tmpdir(), 'redelayed-deploy-'))
+      try {
+        writeFileSync(join(at, 'compose.yaml'), text)
+        return spawnSync(COMPOSE, [join(at, 'compose.yaml')], { cwd: at, encoding: 'utf8' })
+      } finally {
+        rmSync(at, { recursive: true, force: true })
+      }
+    }
+    const { status, stdout, stderr } = load(read('compose.yaml'))
+    expect(status, stderr).to.equal(0)
+    const { services } = parse(stdout) as { services: Record<string, { environment?: object; read_only?: boolean }> }
+    for (const name of ['redelayed-1', 'redelayed-2'])
+      expect(services[name]?.environment, name).to.have.property('REDELAYED_JOURNAL_FILE')
+    expect(load(read('compose.yaml').replace('stop_grace_period:', 'stop_grace_perio:')).status).to.equal(1)
   })
 
   it('secrets.sh makes files that the service and Redis can read, and a key that works', () => {
@@ -129,6 +153,33 @@ describe('the files of the deployment', function () {
       if (value.startsWith('/')) expect(value, name).to.match(/^\/etc\/redelayed\/(redis-url|journal-url|api-keys)$/)
   })
 
+  it('kubernetes.yaml has only what the schemas of Kubernetes know', function () {
+    if (!has(KUBERNETES, '--version')) return skip(this, 'kubernetes-validate')
+    const validate = (text: string, ...args: string[]) => {
+      const at = mkdtempSync(join(tmpdir(), 'redelayed-deploy-'))
+      try {
+        writeFileSync(join(at, 'kubernetes.yaml'), text)
+        const { status, stdout, stderr } = spawnSync(KUBERNETES, ['--strict', ...args, join(at, 'kubernetes.yaml')], {
+          encoding: 'utf8',
+        })
+        return { status, output: stdout + stderr }
+      } finally {
+        rmSync(at, { recursive: true, force: true })
+      }
+    }
+    for (const args of [[], ['--kubernetes-version', OLD_KUBERNETES]]) {
+      const { status, output } = validate(read('kubernetes.yaml'), ...args)
+      expect(status, output).to.equal(0)
+      expect(output.match(/passed for resource/g), output).to.have.length(3)
+    }
+    for (const [what, by] of [
+      ['replicas: 2', 'replica: 2'],
+      ['containerPort: 8080', 'containerPort: http'],
+      ['maxSkew: 1', 'maxSkew: one'],
+    ] as const)
+      expect(validate(read('kubernetes.yaml').replace(what, by)).status, by).to.equal(1)
+  })
+
   it('the unit gives settings that the service takes, and time to stop', () => {
     const lines = read('redelayed-server.service').split('\n')
     const values = (name: string): string[] =>
@@ -159,7 +210,7 @@ describe('the files of the deployment', function () {
     }
   })
 
-  it('the Dockerfile copies what is there, runs the program of the package, and not as root', () => {
+  it('the Dockerfile copies existing files, and runs the program of the package, not as root', () => {
     const lines = read('Dockerfile').split('\n')
     const ignored = read('Dockerfile.dockerignore').split('\n')
     const sources = lines.flatMap((line) => {

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { readFileSync } from 'node:fs'
 import { newSecret, readSecret } from '../delivery/webhook-secret.js'
 import { Type } from 'typebox'
 import { named, withComponents } from '../api/components.js'
@@ -14,8 +15,9 @@ import {
 } from '../api/schemas.js'
 import { isBase64 } from '../topics/body.js'
 import { leaseText } from '../topics/lease.js'
+import { startTestService } from './support/service.js'
 
-/** The fields of a described body that the tests look at. */
+/** The fields of a described body that the tests read. */
 interface Described {
   readonly allOf?: readonly object[]
   readonly properties: Readonly<
@@ -24,7 +26,7 @@ interface Described {
 }
 
 describe('the OpenAPI description', () => {
-  it('has a component for each schema with a name, also where it is optional or inside of another one', () => {
+  it('has a component for each schema with a name, also if it is optional or inside of another one', () => {
     const response = named({ 200: MessagePage, 201: Type.Object({ message: Type.Optional(MessageOutput) }) })
     const document = { paths: { '/x': { responses: response } }, components: { securitySchemes: {} } }
     const { paths, components } = withComponents(document) as unknown as {
@@ -68,7 +70,7 @@ describe('the OpenAPI description', () => {
     })
   })
 
-  it('has alternatives of types only: of those without a type, generators make types of the same name', () => {
+  it('has only alternatives with types: generators would make types of the same name of others', () => {
     const alternativesOf = (schema: unknown): object[] => {
       if (typeof schema !== 'object' || schema === null) return []
       const { anyOf = [], oneOf = [] } = schema as { anyOf?: object[]; oneOf?: object[] }
@@ -79,7 +81,7 @@ describe('the OpenAPI description', () => {
     expect(all.filter((each) => !('type' in each || '$ref' in each || 'enum' in each))).to.deep.equal([])
   })
 
-  it('has what an operation refuses beside its schema', () => {
+  it('includes the rules that an operation checks beside its schema', () => {
     const message = described(MessageInput) as unknown as Described
     expect(message.allOf).to.deep.equal([
       { not: { required: ['delay', 'dueAt'] } },
@@ -104,5 +106,24 @@ describe('the OpenAPI description', () => {
     for (const text of [newSecret('v1'), newSecret('v1a'), 'whsk_', 'x', ...sizes.map((each) => `whsec_${each}`)])
       expect(secret.test(text), text).to.equal(isSecret(text))
     expect(described(TopicInput)).to.not.have.property('allOf')
+  })
+
+  it('is checked by schemathesis, except for the paths that docs/testing.md names', async () => {
+    const root = new URL('../../../', import.meta.url)
+    const read = (path: string): string => readFileSync(new URL(path, root), 'utf8')
+    const test = await startTestService({ legacyRoutes: true })
+    const { paths } = (await test.ask('GET', '/openapi.json')).body
+    await test.stop()
+    const operations = read('test/schema/schemathesis.toml').split('[[operations]]').slice(1)
+    const excepted = operations.map((text) => /^include-path = "([^"]+)"$/m.exec(text)?.[1] ?? text)
+    expect(paths).to.include.keys(excepted)
+    const off = excepted.filter((_, at) => /^enabled = false$/m.test(operations[at] ?? ''))
+    const endless = Object.keys(paths).filter((path) => JSON.stringify(paths[path]).includes('server-sent events'))
+    expect(off, 'streams').to.have.members(endless)
+    const [, section = ''] = read('docs/testing.md').split('### The description of the HTTP API')
+    const named = Array.from(section.split(/\n##+ /, 1)[0]?.matchAll(/^\| ([^|]+) \| (`[^|]+`) \|/gm) ?? [])
+      .flatMap(([, , cell = '']) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, path = '']) => path))
+      .map((path) => path.replace('…', '/v1/topics/{topic}'))
+    expect([...new Set(named)]).to.have.members([...new Set(excepted)])
   })
 })

@@ -6,7 +6,7 @@ import { fits } from '../topics/topic-name.js'
 import { startTestService, type Answer, type TestService } from './support/service.js'
 
 describe('patterns of topics', () => {
-  it('fit by their texts in order, and take no longer for many stars', () => {
+  it('match by their texts in order, and take no longer for many stars', () => {
     const all = ['a', 'orders', 'orders.eu', 'orders.eu.de', 'mails.eu']
     const fitting = (pattern: string): string[] => all.filter((name) => fits(name, pattern))
     expect(fitting('orders')).to.deep.equal(['orders'])
@@ -46,7 +46,7 @@ for (const hasJournal of [false, true]) {
       Promise.all(names.map(async (name) => (await server.ask('GET', `/v1/topics/${name}`)).body.counts?.total ?? -1))
     const pattern = (): string => `${names[0]!.slice(0, -1)}*`
 
-    it('reaches each of a list under one id, at the time that each says, and topics that were not there', async () => {
+    it('reaches each topic of a list under one id, at the time of each, and creates missing topics', async () => {
       await server.ask('PUT', `/v1/topics/${names[1]}`, { delay: 60_000, shards: 3 })
       const { status, body } = await fanOut({ topics: names, body: { a: 1 }, headers: { x: 'y' } })
       expect([status, body.failed], JSON.stringify(body)).to.deep.equal([201, 0])
@@ -74,7 +74,7 @@ for (const hasJournal of [false, true]) {
       expect([again.status, again.body.failed]).to.deep.equal([200, 0])
     })
 
-    it('is refused whole, and nothing was done, for what is no request', async () => {
+    it('is refused whole, and changes nothing, if the request is invalid', async () => {
       for (const name of names) await server.ask('PUT', `/v1/topics/${name}`, {})
       const key = server.addKey(['push'], [names[0]!])
       const refused: [object, number, string][] = [
@@ -97,7 +97,7 @@ for (const hasJournal of [false, true]) {
       expect(await counts()).to.deep.equal([0, 0, 0])
     })
 
-    it('is refused at once where the list has one topic hundreds of thousands of times, or twice', async () => {
+    it('is refused at once if the list has one topic hundreds of thousands of times, or twice', async () => {
       for (const count of [2, 400_000]) {
         const { status, body } = await fanOut({ topics: Array.from({ length: count }, () => 'a') })
         expect([status, body.code], `${count}`).to.deep.equal([400, 'invalid-request'])
@@ -132,7 +132,7 @@ for (const hasJournal of [false, true]) {
       expect([other.status, other.body.code]).to.deep.equal([422, 'idempotency-mismatch'])
     })
 
-    it('is a problem when no topic takes it, with what each has said', async () => {
+    it('is a problem with the reason of each topic when no topic takes it', async () => {
       for (const name of names) {
         await server.ask('PUT', `/v1/topics/${name}`, {})
         await server.ask('POST', `/v1/topics/${name}/pause`, { what: 'push' })

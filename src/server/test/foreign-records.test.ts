@@ -1,6 +1,7 @@
-/** What a stranger with a connection to the same Redis writes into the keys of the service: nothing of it may stop the service, or what it shows. */
+/** Another program with a connection to the same Redis writes into the keys of the service: that must neither stop the service nor break its answers. */
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
+import type { RedelayedClient } from 'redelayed'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,14 +15,16 @@ import { DeliveryLog } from '../delivery/delivery-log.js'
 import { EndpointGate } from '../delivery/endpoint-gate.js'
 import { DeletionPauses } from '../topics/deletion-pauses.js'
 import { Exclusive } from '../topics/exclusive.js'
+import { Idempotency } from '../topics/idempotency.js'
 import { SNOWFLAKE_EPOCH } from '../topics/snowflake.js'
 import type { Topics } from '../topics/topics.js'
 import { WorkerLease } from '../topics/worker-lease.js'
+import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService } from './support/service.js'
 
 const JUNK = ['', 'null', '5', '[', '[]', '{}', '"x"', '{"id":5}', '{"id":"x","state":"running"}', '\0']
-/** More than any record has. */
+/** More bytes than any record has. */
 const LARGE = JSON.stringify({ id: 'x'.repeat(100_000) })
 
 describe('foreign data in the keys of the service', function () {
@@ -47,7 +50,7 @@ describe('foreign data in the keys of the service', function () {
   }
   const LOG = 'redelayed:service:deliveries:{ep}'
 
-  it('is left out of a log, and what is no entry of one is removed', async () => {
+  it('is left out of a log, and invalid entries are removed', async () => {
     const log = new DeliveryLog(redis)
     for (const text of JUNK) await redis.xadd(LOG, '*', 'd', text)
     await log.add('ep', delivery)
@@ -82,7 +85,7 @@ describe('foreign data in the keys of the service', function () {
     expect((await audit.list(10)).entries).to.deep.equal([entry])
   })
 
-  it('is no topic whose pushes a deletion has paused', async () => {
+  it('does not count as a topic whose pushes a deletion has paused', async () => {
     const KEY = 'redelayed:service:deletions'
     const pauses = new DeletionPauses(redis)
     await redis.set(KEY, 'of another type')
@@ -96,7 +99,7 @@ describe('foreign data in the keys of the service', function () {
     expect(await redis.hlen(KEY), 'the large ones are gone').to.be.at.most(6)
   })
 
-  it('goes however many small fields there are, and what an instance wrote is found', async () => {
+  it('is removed however many small fields there are, and the records of instances are found', async () => {
     const KEY = 'redelayed:service:deletions'
     const pauses = new DeletionPauses(redis)
     await pauses.add('orders')
@@ -122,7 +125,7 @@ describe('foreign data in the keys of the service', function () {
     expect(await redis.xlen(LOG), 'about a thousand by one script').to.be.within(3_000, 4_500)
   })
 
-  it('is beside the restores, which are shown', async () => {
+  it('does not hide the restores beside it', async () => {
     const KEY = 'redelayed:service:restores'
     const topics = { hasJournal: true, now: () => 1_000, openIfThere: async () => undefined } as unknown as Topics
     const errors: unknown[] = []
@@ -153,7 +156,7 @@ describe('foreign data in the keys of the service', function () {
     ]
     const NAMES = ['a/b', '{x}', 'x{y', 'a:dead', 'redelayed-server:topics', 'y'.repeat(200), '\0']
 
-    it('keeps no service from starting, listing and delivering, and can be replaced and removed', async () => {
+    it('does not keep a service from starting, listing and delivering, and can be replaced and removed', async () => {
       const dir = mkdtempSync(join(tmpdir(), 'redelayed-foreign-'))
       for (const [at, text] of TOPICS.entries()) await put('topics', `junk${at}`, text)
       for (const name of NAMES) await put('topics', name, '{"settings":{"shards":1},"createdAt":1}')
@@ -177,7 +180,49 @@ describe('foreign data in the keys of the service', function () {
     })
   })
 
-  describe('in what is known of an endpoint', () => {
+  describe('of which another program has left only the record, not its place in the schedule', () => {
+    /** The places of all messages of some of the service's queues. */
+    const losePlaces = async (queues: string): Promise<void> => {
+      const keys = await redis.keys(`redelayed:reliable:due-0:{redelayed-server:${queues}*`)
+      expect(keys.length).to.be.above(0)
+      await redis.unlink(...keys)
+    }
+
+    it('keeps no topic from being made again, and no push from its answer', async () => {
+      const service = await startTestService({ redis: server.url })
+      try {
+        const push = () =>
+          service.ask(
+            'POST',
+            '/v1/topics/mails/messages',
+            { id: 'm', body: 1, delay: 3_600_000 },
+            { headers: { 'idempotency-key': 'k' }, signal: AbortSignal.timeout(10_000) },
+          )
+        expect((await push()).status).to.equal(201)
+        await losePlaces('idempotency-keys')
+        const again = await push()
+        expect([again.status, again.body.outcome]).to.deep.equal([200, 'kept'])
+        await losePlaces('topics')
+        await eventually(async () => expect((await service.ask('GET', '/v1/topics/mails')).status).to.equal(404))
+        expect((await service.ask('PUT', '/v1/topics/mails', {})).status).to.equal(201)
+        const { status, body } = await service.ask('GET', '/v1/topics/mails')
+        expect([status, body.counts.total]).to.deep.equal([200, 1])
+      } finally {
+        await service.stop()
+      }
+    })
+
+    it('ends a push under a key that is removed each time before it is read', async () => {
+      let stored = 0
+      const queue = { add: async () => ({ outcome: stored++ < 1_000 ? 'kept' : 'added' }), get: async () => null }
+      const client = { getShardedReliableQueue: () => queue } as unknown as RedelayedClient
+      const keys = new Idempotency(client, { idempotencyPeriod: 1_000, maxIdempotencyKeys: 8 })
+      const thrown = await keys.begin(['k'], {}, { id: 'm', places: [] }).catch((error: unknown) => error)
+      expect(thrown).to.include({ code: 'ERR_TOPIC_BUSY' })
+    })
+  })
+
+  describe('in the state of an endpoint', () => {
     const KEY = 'redelayed:service:endpoint:{ep}'
     const STRANGE = ['inf', '-inf', 'nan', '1e308', '9007199254740991', '-1', '', 'x']
     const FIELDS = ['pausedUntil', 'openUntil', 'nextAt', 'since', 'total', 'failed', 'failingSince']
@@ -220,7 +265,7 @@ describe('foreign data in the keys of the service', function () {
       }
     })
 
-    it('keeps an endpoint from being changed for no longer than an instance that died', async () => {
+    it('blocks changes of an endpoint no longer than an instance that died', async () => {
       const key = 'redelayed:service:endpoint-lock:{ep}'
       for (const lock of [
         () => redis.set(key, 'x'),
@@ -234,7 +279,7 @@ describe('foreign data in the keys of the service', function () {
     })
   })
 
-  it('that has what Redis knows of a session is none of its key', async () => {
+  it('copied from a session does not make another session of its key', async () => {
     const made = makeKey()
     const dir = mkdtempSync(join(tmpdir(), 'redelayed-foreign-'))
     const path = join(dir, 'keys')
@@ -258,7 +303,7 @@ describe('foreign data in the keys of the service', function () {
     }
   })
 
-  it('in the place of the sessions of a key keeps no one from signing in', async () => {
+  it('in the place of the sessions of a key does not keep its reader from signing in', async () => {
     await redis.set('redelayed:service:sessions:0123456789ab', 'x')
     const sessions = new Sessions(redis)
     const token = await sessions.begin('0123456789ab', () => 'proof')
@@ -295,7 +340,7 @@ describe('foreign data in the keys of the service', function () {
     }
   })
 
-  it('is beside the instances, also in such numbers that not all of it is read', async () => {
+  it('does not hide the instances, even in such numbers that not all of it is read', async () => {
     const KEY = 'redelayed:service:instances'
     const instances = new Instances(redis, '1.2.3', () => 1_000)
     await instances.start(

@@ -20,10 +20,10 @@ describe('a group commit', () => {
     return { all, groups, goOn }
   }
 
-  it('has those that come within a moment of the first one', async () => {
+  it('has the jobs that come within a moment of the first one', async () => {
     const { all, groups, goOn } = commits()
     const ended = [all.submit('a')]
-    await turn() // without the wait for others it would be committed after this one
+    await turn() // without the linger time it would be committed after this one
     await turn()
     expect(groups, 'it waits for others').to.deep.equal([])
     ended.push(all.submit('b'))
@@ -32,7 +32,7 @@ describe('a group commit', () => {
     await Promise.all(ended)
   })
 
-  it('has those of one turn of the event loop also where nothing is waited for', async () => {
+  it('has the jobs of one turn of the event loop even without a linger time', async () => {
     const { all, groups, goOn } = commits(0)
     const ended = [all.submit('a'), all.submit('b')]
     await eventually(() => expect(groups).to.deep.equal([['a', 'b']]))
@@ -40,12 +40,12 @@ describe('a group commit', () => {
     await Promise.all(ended)
   })
 
-  it('lets those that came while another one was under way wait no longer', async () => {
+  it('does not delay jobs that came while another commit was under way', async () => {
     const { all, groups, goOn } = commits()
     const ended = [all.submit('a')]
     await eventually(() => expect(groups).to.deep.equal([['a']]))
     ended.push(all.submit('b'), all.submit('c'))
-    await pause(LINGER_MS + 5) // the commit takes as long as others may be waited for
+    await pause(LINGER_MS + 5) // the commit takes as long as the linger time
     goOn[0]?.()
     await ended[0]
     for (let turn = 0; turn < 10; turn++) await Promise.resolve()

@@ -15,7 +15,7 @@ describe('the HTTP API, hostile requests', function () {
   })
   after(() => server.stop())
   afterEach(async () => {
-    // whatever was refused, nothing of it is there
+    // no refused message was added
     const { body } = await server.ask('GET', `/v1/topics/${topic}`)
     expect(body.counts).to.include({ total: 0 })
   })
@@ -76,7 +76,7 @@ describe('the HTTP API, hostile requests', function () {
     })
   }
 
-  it('accepts what only looks like that', async () => {
+  it('accepts requests that only look hostile', async () => {
     const raw =
       '{"id":"ok","body":{"a":{"b":1},"c":{"b":1},"n":[9007199254740991,-0.5e-3,1E+30,0,0.0],"s":"[[{{\\"__proto__\\":"}}'
     expect((await send(raw)).status).to.equal(201)
@@ -115,7 +115,7 @@ describe('the HTTP API, hostile requests', function () {
     expectProblem(await server.ask('POST', '/v1/leases/acknowledge', { leases: [] }), 400, 'invalid-request')
   })
 
-  /** A request on a bare socket; resolves with all that came until the other side closed. */
+  /** Sends a request on a bare socket; resolves with all bytes until the other side closed. */
   async function bare(start: (socket: Socket) => void): Promise<{ text: string; sent: number }> {
     const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)
@@ -157,7 +157,7 @@ describe('the HTTP API, hostile requests', function () {
     expect(chunked.text)
       .to.match(/^HTTP\/1\.1 413 /)
       .and.include('body-too-large')
-    // beyond the limit only what was already on its way in buffers of the system
+    // beyond the limit only bytes that were already in buffers of the system
     expect(chunked.sent).to.be.below(64 * 1_048_576)
   })
 
@@ -195,7 +195,7 @@ describe('the HTTP API, hostile requests', function () {
     expect(text).to.match(/^HTTP\/1\.1 401 /)
   })
 
-  it('answers what is no HTTP, headers that are too large, and clients that send slowly', async () => {
+  it('answers invalid HTTP, headers that are too large, and clients that send slowly', async () => {
     const nonsense = await bare((socket) => socket.write('nonsense\r\n\r\n'))
     expect(nonsense.text)
       .to.match(/^HTTP\/1\.1 400 /)

@@ -25,7 +25,7 @@ describe('reading the changes of topics', () => {
     return opened
   }
 
-  it('begins with where each shard is, so that a reader can come back to it', async () => {
+  it('begins with the position of each shard, so that a reader can resume there', async () => {
     const events: WatchEvent[] = []
     const [first] = await read(undefined, async (event) => void events.push(event))
     expect(first).to.equal('1-0')
@@ -38,7 +38,7 @@ describe('reading the changes of topics', () => {
     expect(events.map(({ kind }) => kind)).to.deep.equal(['position', 'changes', 'changes'])
   })
 
-  it('looks whether the stream has what comes next when a reader took long', async () => {
+  it('checks whether the stream still has the next entry when a reader took long', async () => {
     const opened = await read({ epoch: 'e', id: '1-0' }, async ({ kind }) => {
       if (kind === 'changes') await new Promise((resolve) => setTimeout(resolve, 300))
     })

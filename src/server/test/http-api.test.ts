@@ -33,7 +33,7 @@ describe('the HTTP API', function () {
   }
 
   describe('pushing and receiving', () => {
-    it('gives a consumer what was pushed, and removes it when it is acknowledged', async () => {
+    it('gives a consumer the pushed message, and removes it when it is acknowledged', async () => {
       const before = Date.now()
       const pushed = await push({ body: { order: 7 }, headers: { trace: 'x' }, bizKey: 'order:7', priority: 3 })
       expect(pushed.status).to.equal(201)
@@ -98,7 +98,7 @@ describe('the HTTP API', function () {
       }
     })
 
-    it('keeps, replaces or postpones a message whose id is there', async () => {
+    it('keeps, replaces or postpones a message with the same id', async () => {
       expect((await push({ id: 'x', body: 1, delay: 60_000 })).status).to.equal(201)
       const kept = await push({ id: 'x', body: 2 })
       expect([kept.status, kept.body]).to.deep.equal([200, { id: 'x', outcome: 'kept' }])
@@ -107,11 +107,13 @@ describe('the HTTP API', function () {
       expect((await one()).body).to.equal(4)
     })
 
-    it('a long poll gets what is pushed while it waits', async () => {
+    it('a long poll gets a message that is pushed while it waits', async () => {
       await push({ body: 0 })
       await one()
       const waiting = one()
-      await new Promise((resolve) => setTimeout(resolve, 200))
+      await eventually(async () =>
+        expect((await ask('GET', '/metrics')).body).to.include('redelayed_waiting_receives 1'),
+      )
       await push({ body: 'now' })
       expect((await waiting).body).to.equal('now')
     })
@@ -140,7 +142,7 @@ describe('the HTTP API', function () {
       expect((await one()).attempt).to.equal(1)
     })
 
-    it('waits as long as a message says for itself when it is given back', async () => {
+    it('applies the retry delays of a message when it is given back', async () => {
       await ask('PUT', `/v1/topics/${topic}`, { retryDelays: [100_000] })
       const retryDelays = [0, 3_600_000]
       await push({ id: 'own', body: 1, retryDelays })
@@ -376,7 +378,7 @@ describe('the HTTP API', function () {
       expect([...names].sort()).to.deep.equal(names)
     })
 
-    it('hold as many messages as they may', async () => {
+    it('refuse messages beyond their size', async () => {
       await ask('PUT', `/v1/topics/${topic}`, { maxSize: 1 })
       await push({ id: 'a' })
       expectProblem(await push({ id: 'b' }), 429, 'topic-full')
@@ -458,14 +460,14 @@ describe('the HTTP API', function () {
       expect((await receive()).body.messages).to.deep.equal([])
     })
 
-    it('are rid of some messages or dead letters by their ids', async () => {
+    it('are purged of some messages or dead letters by their ids', async () => {
       const purge = (how: object) => ask('POST', `/v1/topics/${topic}/purge`, how)
       await ask('PUT', `/v1/topics/${topic}`, { shards: 2 })
       for (const id of ['a', 'b', 'c', 'd', 'e']) await push({ id, delay: id === 'e' ? 60_000 : 0 })
       const { messages } = (await receive({ max: 4 })).body
       const leaseOf = (id: string) => messages.find((message) => message.id === id)?.lease
       await leases('negative-acknowledge', { leases: [leaseOf('a'), leaseOf('b')], reject: true })
-      // one that a consumer has, one that is not due, and one that is dead
+      // a message that a consumer has, one that is not due, and a dead letter
       expect((await purge({ ids: ['c', 'e', 'e', 'unknown', 'a'] })).body).to.deep.equal({ purged: 2 })
       expect((await purge({ what: 'dead-letters', ids: ['b', 'd', 'unknown'] })).body).to.deep.equal({ purged: 1 })
       expect((await ask('GET', `/v1/topics/${topic}`)).body.counts).to.include({ total: 1, dead: 1 })
@@ -473,7 +475,73 @@ describe('the HTTP API', function () {
       expect(answered.body.results).to.deep.equal(['lost', 'ok'])
     })
 
-    it('have names that no queue of the service has', async () => {
+    it('are purged of messages that match a filter, and of no others', async () => {
+      const purge = async (how: object) => {
+        const { status, body } = await ask('POST', `/v1/topics/${topic}/purge`, how)
+        expect(status, JSON.stringify(body)).to.equal(200)
+        return body
+      }
+      const counts = async () => (await ask('GET', `/v1/topics/${topic}`)).body.counts
+      await ask('PUT', `/v1/topics/${topic}`, { shards: 3, visibilityTimeout: 600_000 })
+      const year = 31_536_000_000
+      const now = Date.now()
+      const messages = [
+        ...Array.from({ length: 40 }, (_, at) => ({ id: `due-${at}`, priority: at % 10 })),
+        ...Array.from({ length: 40 }, (_, at) => ({ id: `soon-${at}`, dueAt: now + 600_000 + at, priority: at % 10 })),
+        ...Array.from({ length: 40 }, (_, at) => ({ id: `year-${at}`, dueAt: now + year + at })),
+      ]
+      expect((await ask('POST', `/v1/topics/${topic}/messages/batch`, { messages })).body.failed).to.equal(0)
+      const taken: AnsweredMessage[] = []
+      while (taken.length < 10) taken.push(...(await receive({ max: 10 - taken.length })).body.messages)
+      // messages that consumers have stay, whenever they become visible again
+      expect(await purge({ dueTo: now + 600_009 })).to.deep.equal({ purged: 40 })
+      expect(await counts()).to.include({ total: 80, visible: 0, delayed: 70, inFlight: 10 })
+      expect(await purge({ state: 'delayed', dueFrom: now + year - 1_000, dueTo: now + year + 9 })).to.deep.equal({
+        purged: 10,
+      })
+      expect(await purge({ state: 'visible' })).to.deep.equal({ purged: 0 })
+      expect(await purge({ what: 'dead-letters', state: 'delayed' })).to.deep.equal({ purged: 0 })
+      expect(await purge({ dueFrom: 1 })).to.deep.equal({ purged: 60 })
+      expect(await counts()).to.include({ total: 10, inFlight: 10 })
+      expect(await purge({ state: 'inFlight' })).to.deep.equal({ purged: 10 })
+      const answered = await leases('acknowledge', { leases: taken.map(({ lease }) => lease) })
+      expect(new Set(answered.body.results)).to.deep.equal(new Set(['lost']))
+      expect(await counts()).to.include({ total: 0 })
+    })
+
+    it('are purged of many matching messages by several requests, each from where the last one ended', async () => {
+      await ask('PUT', `/v1/topics/${topic}`, { shards: 2 })
+      for (let from = 0; from < 2_500; from += 500) {
+        const messages = Array.from({ length: 500 }, (_, at) => ({ id: `m${from + at}`, delay: 600_000 }))
+        expect((await ask('POST', `/v1/topics/${topic}/messages/batch`, { messages })).body.failed).to.equal(0)
+      }
+      await push({ id: 'stays' })
+      let [sum, requests] = [0, 0]
+      for (let cursor: string | undefined; ; requests++) {
+        const how = { state: 'delayed', ...(cursor && { cursor }) }
+        const { body } = await ask('POST', `/v1/topics/${topic}/purge`, how)
+        const { purged } = body as unknown as { purged: number }
+        expect(purged).to.be.below(1_300)
+        sum += purged
+        cursor = body.cursor
+        if (cursor === undefined) break
+      }
+      expect([sum, requests >= 2]).to.deep.equal([2_500, true])
+      expect((await ask('GET', `/v1/topics/${topic}`)).body.counts).to.include({ total: 1, delayed: 0 })
+    })
+
+    it('keep all messages when a purge does not say which ones it means', async () => {
+      await push({ id: 'a', bizKey: 'order-7' })
+      const purge = (how: object) => ask('POST', `/v1/topics/${topic}/purge`, how)
+      expectProblem(await purge({ ids: ['a'], state: 'visible' }), 400, 'invalid-request')
+      expectProblem(await purge({ cursor: 'MDs' }), 400, 'invalid-cursor')
+      expectProblem(await purge({ state: 'visible', cursor: 'MTo' }), 400, 'invalid-cursor')
+      expectProblem(await purge({ state: 'dead' }), 400, 'invalid-request')
+      expectProblem(await purge({ bizKey: 'order-7' }), 409, 'no-journal')
+      expect((await ask('GET', `/v1/topics/${topic}`)).body.counts).to.include({ total: 1 })
+    })
+
+    it("cannot have the names of the service's own queues", async () => {
       for (const name of ['redelayed-server:topics', `${topic}:dead`, '.x', '%7Bx%7D', 'a%2Fb', 'x'.repeat(129)]) {
         const answer = await ask('PUT', `/v1/topics/${name}`, {})
         expect([answer.status, answer.body.code], name).to.satisfy(
@@ -483,7 +551,7 @@ describe('the HTTP API', function () {
     })
   })
 
-  it('a topic is not made by a push where the service does not allow that', async () => {
+  it('a push does not make a topic if the service does not allow that', async () => {
     const strict = await startTestService({ createTopics: false })
     try {
       expectProblem(await strict.ask('POST', `/v1/topics/${topic}/messages`, {}), 404, 'topic-not-found')
@@ -522,7 +590,7 @@ describe('the HTTP API', function () {
       )
     })
 
-    it('may give a topic another endpoint only where they are for all topics', async () => {
+    it('may give a topic another endpoint only if they are for all topics', async () => {
       const hooked = server.topic()
       const admin = server.addKey(['admin'], [hooked])
       const { id } = (await ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })).body
@@ -553,7 +621,7 @@ describe('the HTTP API', function () {
   })
 
   describe('operations', () => {
-    it('says that it is alive and ready, what it measures, and what it can do', async () => {
+    it('says that it is alive and ready, and shows metrics and its description', async () => {
       expect((await ask('GET', '/livez', undefined, { key: 'none' })).body).to.deep.equal({ status: 'ok' })
       expect((await ask('GET', '/readyz', undefined, { key: 'none' })).body).to.deep.equal({ status: 'ok' })
       await push({ id: 'a' })
@@ -576,6 +644,17 @@ describe('the HTTP API', function () {
         'acknowledge',
         'watchEvents',
       ])
+      const page = await ask('GET', '/docs', undefined, { key: 'none' })
+      expect([page.status, page.headers.get('content-type')]).to.deep.equal([200, 'text/html; charset=utf-8'])
+      const html = page.body as unknown as string
+      for (const id of operations) expect(html, id).to.include(`<section id="${id}">`)
+      for (const [path] of Object.entries(api.paths)) expect(html).to.include(`</b> ${path}</h3>`)
+      expect(html).to.include('href="#type-MessageInput"').and.include('id="type-MessageInput"')
+      // it runs no scripts and makes no further requests
+      expect(html).to.not.match(/<script|<img|<link|\bon\w+=|https?:\/\//)
+      expect(page.headers.get('content-security-policy')).to.match(
+        /^default-src 'none'; style-src 'sha256-[^']+'; base/,
+      )
       expectProblem(await ask('GET', '/v1/nothing'), 404, 'not-found')
       const other = await ask('POST', '/v1/topics', {})
       expectProblem(other, 405, 'method-not-allowed')
@@ -613,7 +692,7 @@ describe('the HTTP API', function () {
     })
   })
 
-  it('gives back what a client that hung up would have got, and the delivery does not count', async () => {
+  it('gives back messages whose client hung up, and the delivery does not count', async () => {
     await push({ id: 'first' })
     await one()
     const gone = new AbortController()
@@ -660,12 +739,12 @@ describe('the HTTP API', function () {
         signal,
       })
 
-    it('say what happens, and go on where a client was', async () => {
+    it('show changes, and resume where a client was', async () => {
       await ask('PUT', `/v1/topics/${topic}`, {})
       const end = new AbortController()
       try {
         const events = eventsOf(await watch(`topic=${topic}`, {}, end.signal))
-        // the reader begins with what comes after it, and says so with the first event
+        // the reader begins after this change, and the first event shows that
         let first: unknown
         const begun = events.next().then((event) => (first = event))
         for (let n = 0; first === undefined; n++) {
@@ -694,7 +773,7 @@ describe('the HTTP API', function () {
       }
     })
 
-    /** Resolves when the service has ended it. */
+    /** Resolves when the service has ended the stream. */
     async function ended(stream: Response): Promise<void> {
       const reader = stream.body!.getReader()
       while (!(await reader.read()).done);
@@ -737,7 +816,7 @@ describe('the HTTP API', function () {
       try {
         const events = eventsOf(await watch(`topic=${topic}`, { authorization: `Bearer ${key}` }, end.signal))
         const queue = client.getReliableQueue(topic, { codec: codecs.bytes() })
-        // as it is of a webhook
+        // like the reason of a webhook
         const error = Object.assign(new Error('500 an answer'), { name: 'Webhook' })
         let last: unknown
         void (async () => {
@@ -752,7 +831,7 @@ describe('the HTTP API', function () {
           })
         await see('Webhook: 500 an answer')
         const lines = readFileSync(server.keysPath, 'utf8')
-        // never half of a file: a key that is missing at one look ends the stream
+        // never half of a file: a key that is missing at one check ends the stream
         writeFileSync(`${server.keysPath}.new`, lines.replace(` consume,read ${topic}`, ` read ${topic}`))
         renameSync(`${server.keysPath}.new`, server.keysPath)
         await see('Webhook: 500')
@@ -784,7 +863,7 @@ describe('the HTTP API', function () {
       }
     })
 
-    it('are there only where a topic keeps them', async () => {
+    it('exist only for topics that keep them', async () => {
       await ask('PUT', `/v1/topics/${topic}`, { events: false })
       expectProblem(await ask('GET', `/v1/events?topic=${topic}`), 409, 'no-events')
       expectProblem(await ask('GET', '/v1/events'), 400, 'invalid-request')

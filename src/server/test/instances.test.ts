@@ -4,7 +4,7 @@ import { Instances } from '../console/instances.js'
 const NOW = 1_800_000_000_000.25
 
 describe('the instances of the service', () => {
-  it('are listed beside what others have written into their key', async () => {
+  it('are listed although other programs have written into their key', async () => {
     const fields = new Map<string, string>()
     const redis = {
       hset: (_: string, field: string, value: string) => Promise.resolve(fields.set(field, value)),

@@ -18,12 +18,12 @@ import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
 
 const MIB = 1024 * 1024
 
-/** A queue that counts what the journal asks of it, and can keep an answer back for good. */
+/** A queue that counts the requests of the journal, and can withhold an answer forever. */
 class CountingQueue extends FakeQueue {
   reads = 0
   holdsReads = false
   holdsAdds = false
-  /** Of the payloads of one call. */
+  /** The bytes of the payloads of each call. */
   readonly restoredBytes: number[] = []
   readonly askedFor: number[] = []
 
@@ -92,7 +92,7 @@ describe('the bounds of the journal', function () {
       (thrown: unknown) => thrown,
     )
 
-  /** Replaces a method for as long as `action` runs. */
+  /** Replaces a method while `action` runs. */
   async function patched<K extends 'run' | 'transaction'>(
     name: K,
     make: (original: JournalDatabase[K]) => JournalDatabase[K],
@@ -139,7 +139,7 @@ describe('the bounds of the journal', function () {
       expect(Math.max(...queue.restoredBytes)).to.be.within(1, 4 * MIB)
     })
 
-    it('are kept where accepted messages are added that no process had added', async () => {
+    it('are kept when accepted messages are added that no process had added', async () => {
       const { journal, queue, mails } = await attached({ sweepMs: 100 })
       queue.isDown = true
       for (let n = 0; n < 5; n++)
@@ -163,7 +163,7 @@ describe('the bounds of the journal', function () {
   })
 
   describe('of statements', () => {
-    it('do not keep a restore from its begin: what takes too long to count is not counted', async () => {
+    it('do not delay the start of a restore: a count that takes too long is left out', async () => {
       const { journal, queue, mails } = await attached()
       await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
       await mails.drain()
@@ -212,7 +212,7 @@ describe('the bounds of the journal', function () {
   })
 
   describe('of time', () => {
-    it('hold for the end of a journal that is in the middle of a slow restore', async () => {
+    it('hold for closing a journal that is in the middle of a slow restore', async () => {
       const { journal, queue, mails } = await attached({ restoreRate: 200 })
       await mails.addMany(Array.from({ length: 10_000 }, (_, n) => ({ payload: 'x', id: `m${n}`, delay: 60_000 })))
       await mails.drain()
@@ -225,7 +225,7 @@ describe('the bounds of the journal', function () {
       expect(queue.messages.size).to.be.within(1_000, 9_000)
     })
 
-    it('hold for the end of a journal whose Redis answers nothing', async () => {
+    it('hold for closing a journal whose Redis does not answer', async () => {
       const { journal, queue } = await attached()
       queue.holdsReads = true
       const before = queue.reads
@@ -233,20 +233,20 @@ describe('the bounds of the journal', function () {
       await journal.close()
     })
 
-    it('let nothing be accepted after the end', async () => {
+    it('let no message be accepted after the journal was closed', async () => {
       const { journal, mails } = await attached()
       await journal.close()
       expect(await caught(mails.add('x'))).to.include({ code: 'ERR_JOURNAL_CLOSED' })
     })
 
-    it('hold for an add whose Redis answers nothing', async () => {
+    it('hold for an add whose Redis does not answer', async () => {
       const { queue, mails } = await attached({ adoptAfterMs: 1_000, sweepMs: 60_000 })
       queue.holdsAdds = true
       expect(await mails.add('x', { id: 'a' })).to.include({ outcome: 'journalled' })
     })
   })
 
-  describe('of what it asks while nothing happens', () => {
+  describe('of its queries while nothing happens', () => {
     it('leave SQL alone between two sweeps, and see a change at once', async () => {
       const { queue, mails } = await attached({ sweepMs: 60_000 })
       await mails.add('x', { id: 'a' })
@@ -330,17 +330,19 @@ describe('the bounds of the journal', function () {
       await mails.drain()
       await journal.detach(queue)
       const { reads } = queue
+      const other = new CountingQueue('others')
+      await journal.attach<string>(other)
       expect(await caught(mails.add('x'))).to.include({ code: 'ERR_JOURNAL_CLOSED' })
       queue.clock += 10
       queue.end('a')
-      await new Promise((resolve) => setTimeout(resolve, 400))
+      await eventually(() => expect(other.reads, 'sweeps of another queue').to.be.at.least(4))
       expect(queue.reads).to.equal(reads)
       expect((await mails.get('a'))?.state).to.equal('open')
       const again = await journal.attach<string>(queue)
       await eventually(async () => expect((await again.get('a'))?.state).to.equal('handled'))
     })
 
-    it('forget it where it is gone for good', async () => {
+    it('forget it if it is gone for good', async () => {
       const { journal, queue, mails } = await attached()
       await mails.addMany(Array.from({ length: 1_200 }, (_, n) => ({ payload: 'x', id: `m${n}`, delay: 60_000 })))
       await mails.drain()

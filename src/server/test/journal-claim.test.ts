@@ -16,7 +16,7 @@ describe('the rows that a restore may put back', () => {
       const rows = ['a', 'b'].map((id) => newRow(key, id, { generation: 1, ms: 0, seq: 0 }, 1_000))
       await sql.transaction((tx) => writersOf(sql).fresh.write(tx, rows))
       let attempts = 0
-      // as where another transaction is in its way: it claims one of the rows, and this one is repeated
+      // like a conflict: the other transaction claims one of the rows, and this one is repeated
       const repeating = {
         transaction: async <R>(action: Parameters<typeof sql.transaction<R>>[0]): Promise<R> => {
           attempts++

@@ -1,4 +1,4 @@
-/** What a stranger with a connection to Redis writes into a change stream that a journal reads. */
+/** Another program with a connection to Redis writes into a change stream that a journal reads. */
 import { expect } from 'chai'
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -63,7 +63,7 @@ describe('foreign entries in a change stream with a journal', function () {
     return found
   }
 
-  /** Of the entry with which the queue's scripts made a message. */
+  /** The epoch of the entry with which the queue's scripts added a message. */
   async function epochOf(): Promise<string> {
     const [first] = await raw.xrange(stream, '-', '+', 'COUNT', 1)
     return first?.[1][1]?.split(' ')[0] ?? ''

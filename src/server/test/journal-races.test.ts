@@ -12,12 +12,12 @@ import {
 import { JournalDatabase } from '../database/database.js'
 import { createJournal, JournalError, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
 import type { ChangeReading } from '../journal/journalled-queue.js'
-import type { FaultPoints } from '../journal/journal.js'
+import { openJournal, type FaultPoints } from '../journal/journal.js'
 import { startSqlite } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
 
-/** A queue that lets something else happen between two calls of the journal. */
+/** A queue that runs hooks between two calls of the journal. */
 class HookedQueue extends FakeQueue {
   readonly deadLettersName: string | undefined
   reads = 0
@@ -56,7 +56,7 @@ class HookedQueue extends FakeQueue {
 
   /** Runs once. */
   beforeRestore: (() => void) | undefined
-  /** How many restores put something back at the same time, at most. */
+  /** The most restores that put messages back at the same time. */
   mostAtOnce = 0
   #atOnce = 0
 
@@ -89,7 +89,7 @@ class HookedQueue extends FakeQueue {
     return isRemoved
   }
 
-  /** Runs once, just before the next look at messages. */
+  /** Runs once, just before the next read of messages. */
   onLook: ((ids: readonly string[]) => Promise<void> | void) | undefined
 
   override async getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
@@ -114,7 +114,7 @@ describe('the journal, when others act between its steps', function () {
   async function make(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
     const url = await server.fresh()
     urls.push(url)
-    const journal = await createJournal({ url, adoptAfterMs: 60_000, ...NEVER_PRUNED, ...options }, points)
+    const journal = await openJournal({ url, adoptAfterMs: 60_000, ...NEVER_PRUNED, ...options }, points)
     open.push(journal)
     return journal
   }
@@ -153,7 +153,7 @@ describe('the journal, when others act between its steps', function () {
       expect(textOf(queue.messages.get('a'))).to.equal('new')
     })
 
-    it('does not bring back what a consumer handles while its page is put back', async () => {
+    it('does not bring back a message that a consumer handles while its page is put back', async () => {
       const { journal, queue, mails } = await attached()
       await mails.add('x', { id: 'a', delay: 60_000 })
       await mails.drain()
@@ -168,7 +168,7 @@ describe('the journal, when others act between its steps', function () {
       expect([...queue.messages.keys()]).to.deep.equal(['b'])
     })
 
-    it('does not bring back what a consumer handles while a newer message takes its place', async () => {
+    it('does not bring back a message that a consumer handles while a newer message takes its place', async () => {
       const { journal, queue, mails } = await attached()
       await mails.add('x', { id: 'a', delay: 10_000 })
       await mails.drain()
@@ -184,7 +184,7 @@ describe('the journal, when others act between its steps', function () {
       expect([...queue.messages.keys()]).to.deep.equal(['b'])
     })
 
-    it('writes nothing of what it puts back as it was, and what was handled after it stays so', async () => {
+    it('writes no unchanged message that it puts back, and a message handled after that stays handled', async () => {
       const { journal, queue, mails } = await attached()
       await mails.add('x', { id: 'a', delay: 60_000 })
       await mails.drain()
@@ -295,12 +295,12 @@ describe('the journal, when others act between its steps', function () {
       }
       queue.restoreMany = async (items) => {
         const list = [...items]
-        if (list.length > 1) await isLooked // else this would wait for ever
+        if (list.length > 1) await isLooked // otherwise this would wait forever
         return restoreMany(list)
       }
       const done = restored(journal)
       queue.wipe()
-      // known only by the change stream, as what is handled after the look at its page
+      // only the change stream has it, as for a message that is handled after the read of its page
       void isLooked.then(async () => {
         await queue.addMany([{ payload: last, id: last }])
         queue.clock += 10
@@ -311,7 +311,7 @@ describe('the journal, when others act between its steps', function () {
       expect(queue.messages.has(last)).to.equal(false)
     })
 
-    it('does not bring back what is added again and handled while its page is put back', async () => {
+    it('does not bring back a message that is added again and handled while its page is put back', async () => {
       const { journal, queue, mails } = await attached()
       const date = new Date(queue.clock + 60_000)
       await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, date })))
@@ -321,7 +321,7 @@ describe('the journal, when others act between its steps', function () {
         const found = await look(ids)
         queue.getAllRaw = look
         queue.clock += 10
-        await queue.addMany([{ payload: 'a', id: 'a', date }]) // a client repeats what had no answer
+        await queue.addMany([{ payload: 'a', id: 'a', date }]) // a client repeats a call that had no answer
         return found
       }
       queue.beforeRestore = () => queue.end('a')
@@ -331,7 +331,7 @@ describe('the journal, when others act between its steps', function () {
       expect([...queue.messages.keys()]).to.deep.equal(['b'])
     })
 
-    it('is followed by what replaces a message with the same due time', async () => {
+    it('does not hide a new message that replaces the restored one with the same due time', async () => {
       const { journal, queue, mails } = await attached()
       const date = new Date(queue.clock + 60_000)
       await mails.add('old', { id: 'a', date })
@@ -374,7 +374,7 @@ describe('the journal, when others act between its steps', function () {
       await mails.drain()
       queue.holdReads()
       queue.wipe()
-      // not recorded, as a dead letter is that comes before the journal has looked
+      // not recorded, like a dead letter that comes before the journal has looked
       await queue.addMany([{ payload: 'unrecorded', id: 'b', date: new Date(queue.clock + 60_000) }])
       expect(queue.stream).to.deep.equal([])
       const first = restored(journal)
@@ -443,7 +443,7 @@ describe('the journal, when others act between its steps', function () {
   })
 
   describe('a cancel', () => {
-    it('reads the changes together with others', async () => {
+    it('shares one read of the changes with others', async () => {
       const queue = new HookedQueue('mails')
       await queue.keepChanges()
       const mails = await (await make({ background: false })).attach<string>(queue)
@@ -469,7 +469,7 @@ describe('the journal, when others act between its steps', function () {
       expect([(await mails.get('a'))?.state, textOf(await mails.get('a'))]).to.deep.equal(['open', 'new'])
     })
 
-    it('removes again what a failover brings back', async () => {
+    it('removes again a message that a failover brings back', async () => {
       const { queue, mails } = await attached()
       await mails.add('x', { id: 'a', delay: 60_000 })
       await mails.drain()
@@ -481,7 +481,7 @@ describe('the journal, when others act between its steps', function () {
       expect(await mails.get('a')).to.include({ state: 'removed' })
     })
 
-    it('removes what was accepted and never came to Redis, and not what was added meanwhile', async () => {
+    it('removes a message that was accepted and never came to Redis, but not one that was added meanwhile', async () => {
       const { queue, mails } = await attached()
       queue.addMany = async () => {
         throw new ConnectionError('down', 'not-applied')
@@ -527,7 +527,7 @@ describe('the journal, when others act between its steps', function () {
       expect([(await mails.get('a'))?.state, textOf(await mails.get('a'))]).to.deep.equal(['open', 'theirs'])
     })
 
-    it('stays what it was when SQL fails after it, and what Redis refused is not added later', async () => {
+    it('keeps its outcome when SQL fails after it, and a message that Redis refused is not added later', async () => {
       const { queue, mails } = await attached({ sweepMs: 100 })
       // eslint-disable-next-line @typescript-eslint/unbound-method -- it is called with its object
       const { transaction } = JournalDatabase.prototype
@@ -544,7 +544,7 @@ describe('the journal, when others act between its steps', function () {
       await eventually(async () => expect((await mails.get('a'))?.state).to.equal('refused'))
     })
 
-    it('is refused before SQL has it where the queue would refuse it', async () => {
+    it('is refused before SQL has it if the queue would refuse it', async () => {
       const { mails } = await attached()
       const bad: Record<string, unknown>[] = [
         { priority: 42 },
@@ -594,7 +594,7 @@ describe('the journal, when others act between its steps', function () {
     })
   })
 
-  describe('what was accepted and is not in Redis', () => {
+  describe('an accepted message that is not in Redis', () => {
     it('is left to the instance that accepted it, by a restore', async () => {
       let goOn = (): void => undefined
       const committed = new Promise<void>((resolve) => (goOn = resolve))
@@ -617,7 +617,7 @@ describe('the journal, when others act between its steps', function () {
       expect(await adding).to.include({ outcome: 'added' })
     })
 
-    it('is added by an instance that was too slow, where SQL does not know that the message before it was handled', async () => {
+    it('is added by an instance that was too slow, if SQL does not know that the message before it was handled', async () => {
       let slowMs = 0
       const { queue, mails } = await attached(
         { adoptAfterMs: 1_000, sweepMs: 60_000 },
@@ -697,7 +697,7 @@ describe('the journal, when others act between its steps', function () {
     expect(results.map(({ restored }) => restored)).to.deep.equal([20, 0])
   })
 
-  it('does not put back by hand what is handled while its page is put back', async () => {
+  it('does not put back by hand a message that is handled while its page is put back', async () => {
     const { queue, mails } = await attached()
     await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
     await mails.drain()
@@ -707,7 +707,7 @@ describe('the journal, when others act between its steps', function () {
     expect([...queue.messages.keys()]).to.deep.equal(['b'])
   })
 
-  it('does not put back by hand what is added and handled while its page is put back', async () => {
+  it('does not put back by hand a message that is added and handled while its page is put back', async () => {
     let [goOn, reached] = [(): void => undefined, (): void => undefined]
     const isFree = new Promise<void>((resolve) => (goOn = resolve))
     const isCommitted = new Promise<void>((resolve) => (reached = resolve))
@@ -727,11 +727,11 @@ describe('the journal, when others act between its steps', function () {
     }
     queue.beforeRestore = () => queue.end('a')
     expect(await mails.restore()).to.include({ restored: 0 })
-    if (queue.messages.has('a')) queue.end('a') // nothing was put back, and so nothing was handled meanwhile
+    if (queue.messages.has('a')) queue.end('a') // if nothing was put back, nothing was handled meanwhile
     expect([...queue.messages.keys()]).to.deep.equal([])
   })
 
-  it('does not put back by hand what Redis took without an answer and a consumer has handled', async () => {
+  it('does not put back by hand a message that Redis took without an answer and a consumer has handled', async () => {
     const { queue, mails } = await attached()
     await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
     await mails.drain()
@@ -747,7 +747,7 @@ describe('the journal, when others act between its steps', function () {
     expect([...queue.messages.keys()]).to.deep.equal(['b'])
   })
 
-  it('does not put back by hand what was handled since the journal was closed', async () => {
+  it('does not put back by hand a message that was handled since the journal was closed', async () => {
     const { journal, queue, mails } = await attached()
     await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
     await mails.drain()
@@ -797,7 +797,7 @@ describe('the journal, when others act between its steps', function () {
         const goBack = [queue.snapshot(), dead.snapshot()]
         queue.end('a', 'dead')
         await dead.addMany([{ payload: 'x', id: 'a' }])
-        // between the page of the one stream and that of the other, and another drain sees it first
+        // between the reads of the two streams, and another drain notices it first
         dead.beforeRead = async () => {
           dead.beforeRead = undefined
           if (isWiped) [queue, dead].forEach((one) => one.wipe())
@@ -811,7 +811,7 @@ describe('the journal, when others act between its steps', function () {
       })
     }
 
-    it('goes both ways', async () => {
+    it('can go both ways between two queues', async () => {
       const [one, other] = [new HookedQueue('one', 'other'), new HookedQueue('other', 'one')]
       const journal = await make()
       const [ones, others] = [await journal.attach<string>(one), await journal.attach<string>(other)]

@@ -38,7 +38,7 @@ describe('the journal, where an id was given to another message', function () {
   const textOf = (message: { readonly payload: Uint8Array } | null | undefined): string | undefined =>
     message ? Buffer.from(message.payload).toString() : undefined
 
-  /** Resolves with what brings Redis back to the time when it had the old message. */
+  /** Resolves with a function that sets Redis back to the time when it had the old message. */
   async function handled(queue: FakeQueue, mails: JournalQueue<string>): Promise<() => void> {
     await mails.add('old', { id: 'a', delay: 10_000 })
     await mails.drain()
@@ -82,14 +82,14 @@ describe('the journal, where an id was given to another message', function () {
     await eventually(() => expect(textOf(queue.messages.get('a'))).to.equal('new'))
   }
 
-  it('adds what was accepted while Redis was away, in the place of the old message', async () => {
+  it('adds a message that was accepted while Redis was away, in the place of the old message', async () => {
     const { queue, mails } = await wentBack()
     expect(textOf(queue.messages.get('a')), 'it may be on its way').to.equal('old')
     await isAdopted(queue)
     await isNew(queue, mails)
   })
 
-  it('keeps what was accepted when a consumer handles the old message', async () => {
+  it('keeps the accepted message when a consumer handles the old one', async () => {
     const { queue, mails } = await wentBack()
     queue.clock += 10
     queue.poll('a')
@@ -102,7 +102,7 @@ describe('the journal, where an id was given to another message', function () {
     await isNew(queue, mails)
   })
 
-  it('adds what was accepted in the place of the old message, which a consumer has', async () => {
+  it('adds the accepted message in the place of the old one, which a consumer has', async () => {
     const { queue, mails } = await wentBack()
     queue.clock += 10
     queue.poll('a', 10 * ADOPT_AFTER_MS)
@@ -171,7 +171,7 @@ describe('the journal, where an id was given to another message', function () {
     expect(await mails.get('a')).to.include({ state: 'open' })
   })
 
-  it('cancels it, and the old message with it', async () => {
+  it('cancels the accepted message, and the old one with it', async () => {
     const { queue, mails } = await attached({ background: false })
     const goBack = await handled(queue, mails)
     await accept(queue, mails)

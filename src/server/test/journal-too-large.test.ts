@@ -12,7 +12,7 @@ const LARGE = 'x'.repeat(400_000)
 describe('payloads that come by the change stream and are larger than MariaDB takes', function () {
   this.timeout(60_000)
 
-  it('are set aside, said, and keep nothing after them from SQL', async function () {
+  it('are left out and reported, and keep no later changes from SQL', async function () {
     const server = await startMariadb()
     if (server === undefined) return this.skip()
     const url = await server.fresh()

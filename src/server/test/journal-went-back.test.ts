@@ -9,7 +9,7 @@ import { LosableRedis } from './support/losable-redis.js'
 
 const HOUR = 3_600_000
 
-/** Of a change stream. */
+/** An entry of a change stream. */
 interface Entry {
   readonly id: string
   readonly text: string
@@ -50,7 +50,7 @@ describe('a Redis that went back in time', function () {
     }
   })
 
-  /** The message "a" is in a snapshot with which Redis comes back, "b" came later; gives what Redis has once a journal is there again. */
+  /** The message "a" is in the snapshot with which Redis comes back, "b" came later; resolves with the messages of Redis after a journal's repair. */
   async function afterSnapshot(
     writeMore: (raw: Redis, stream: string, lost: Entry) => Promise<void>,
   ): Promise<string[]> {
@@ -95,14 +95,14 @@ describe('a Redis that went back in time', function () {
     }
   }
 
-  it('is noticed though others have written since, so that its last entry is a later one', async () => {
+  it('is noticed although others have written since, so that its last entry is a later one', async () => {
     const ids = await afterSnapshot(async (raw, stream, { text }) => {
       for (let n = 0; n < 3; n++) await raw.xadd(stream, '*', 'changes', text.replace(/b$/, 'c'))
     })
     expect(ids).to.deep.equal(['a', 'b'])
   })
 
-  it('is noticed though another entry has the id of the last one that SQL has', async () => {
+  it('is noticed although another entry has the id of the last one that SQL has', async () => {
     const ids = await afterSnapshot(async (raw, stream, { id, text }) => {
       await raw.xadd(stream, id, 'changes', text.replace(/b$/, 'c'))
       await raw.xadd(stream, '*', 'changes', text.replace(/b$/, 'd'))

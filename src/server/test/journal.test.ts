@@ -6,14 +6,14 @@ import { JournalDatabase } from '../database/database.js'
 import { parseJournalUrl } from '../config/journal-options.js'
 import { AttachedQueue } from '../journal/attached-queue.js'
 import { Drain } from '../journal/drain.js'
-import type { FaultPoints } from '../journal/journal.js'
+import { openJournal, type FaultPoints } from '../journal/journal.js'
 import { Positions } from '../journal/positions.js'
 import { writersOf } from '../journal/rows.js'
 import { DATABASES, startOrSkip, statement, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
 
-/** One of its messages is polled and fails at each look. */
+/** One of its messages is polled and fails at each read. */
 class RestlessQueue extends FakeQueue {
   override async getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
     if (this.messages.has('busy')) {
@@ -25,7 +25,7 @@ class RestlessQueue extends FakeQueue {
   }
 }
 
-/** Bytes as a literal of SQL. */
+/** Bytes as a SQL literal. */
 function bytesIn({ kind }: TestServer, text: string): string {
   const hex = Buffer.from(text).toString('hex')
   return kind === 'postgres' ? `'\\x${hex}'::bytea` : `x'${hex}'`
@@ -52,9 +52,9 @@ for (const database of DATABASES) {
       await Promise.all(open.splice(0).map((journal) => journal.close()))
     })
 
-    /** Its background looks rarely, so that the tests decide when. */
+    /** Its background work is rare, so that the tests decide when it looks. */
     async function make(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
-      const journal = await createJournal({ url, adoptAfterMs: 60_000, ...NEVER_PRUNED, ...options }, points)
+      const journal = await openJournal({ url, adoptAfterMs: 60_000, ...NEVER_PRUNED, ...options }, points)
       open.push(journal)
       return journal
     }
@@ -82,6 +82,29 @@ for (const database of DATABASES) {
       await mails.drain()
       return (await mails.get(id))?.state
     }
+
+    it('has news when Redis went back to an end that SQL had before', async () => {
+      const database = await JournalDatabase.open(parseJournalUrl(url), { migrate: true })
+      try {
+        const queue = new FakeQueue('mails')
+        const mails = new AttachedQueue(queue) as AttachedQueue
+        const drain = new Drain(database, new Positions(database), writersOf(database))
+        await drain.run(mails)
+        await queue.addMany([{ id: 'a', payload: 'x' }])
+        await drain.run(mails)
+        await drain.run(mails)
+        expect(await drain.hasNews(mails), 'nothing has happened').to.equal(false)
+        const goBack = queue.snapshot()
+        queue.clock += 10
+        await queue.addMany([{ id: 'b', payload: 'y' }])
+        await drain.run(mails)
+        goBack()
+        expect(await drain.hasNews(mails)).to.equal(true)
+        expect(await drain.run(mails)).to.include({ hasForgotten: true })
+      } finally {
+        await database.close()
+      }
+    })
 
     it('has a dead letter before it knows the message as dead', async () => {
       const database = await JournalDatabase.open(parseJournalUrl(url), { migrate: true })
@@ -135,7 +158,7 @@ for (const database of DATABASES) {
       }
     })
 
-    it('has the failures with which a dead letter came also where it failed once more before it was read', async () => {
+    it('has the failures with which a dead letter came also if it failed once more before it was read', async () => {
       const database = await JournalDatabase.open(parseJournalUrl(url), { migrate: true })
       try {
         const dead = new FakeQueue('mails:dead')
@@ -289,7 +312,7 @@ for (const database of DATABASES) {
       expect(await saidBy(mails)).to.deep.equal([])
     })
 
-    it('gives a message its group where Redis has an older one of its id without it', async () => {
+    it('gives a message its group if Redis has an older one of its id without it', async () => {
       const { journal, queue, mails } = await attached()
       await mails.add('x', { id: 'a', delay: 60_000 })
       await mails.drain()
@@ -365,7 +388,7 @@ for (const database of DATABASES) {
       expect(await saidBy(mails)).to.deep.equal([])
     })
 
-    /** What SQL knows and Redis forgets, and what happens there before the journal has put it back. */
+    /** What SQL knows and Redis forgets, and what happens in Redis before the journal has put it back. */
     const REWOUND: readonly (readonly [
       what: string,
       forgotten: (queue: FakeQueue) => void,
@@ -437,7 +460,7 @@ for (const database of DATABASES) {
       expect(['handled', 'removed']).to.include(await stateOf(mails, 'a'))
     })
 
-    it('adds what an instance accepted that died before it could', async () => {
+    it('adds a message that was accepted by an instance that died before it could add it', async () => {
       const queue = new FakeQueue('mails')
       const { journal, mails } = await attached(
         queue,
@@ -457,7 +480,7 @@ for (const database of DATABASES) {
       expect(await stateOf(mails, 'a')).to.equal('open')
     })
 
-    it('does not add again what was handled before the change stream was read', async () => {
+    it('does not add a message again that was handled before the change stream was read', async () => {
       const { queue, mails, journal } = await attached(undefined, { sweepMs: 100 })
       let adopted = 0
       journal.on('adopted', (_, count) => (adopted += count))
@@ -470,7 +493,7 @@ for (const database of DATABASES) {
       expect([adopted, queue.messages.size]).to.deep.equal([0, 0])
     })
 
-    it('accepts while Redis is down, and adds then', async () => {
+    it('accepts a message while Redis is down, and adds it when Redis is back', async () => {
       const { queue, mails, journal } = await attached(undefined, { sweepMs: 100 })
       queue.addMany = async () => {
         throw new ConnectionError('down', 'not-applied')
@@ -482,7 +505,7 @@ for (const database of DATABASES) {
       expect(queue.messages.has('a')).to.equal(true)
     })
 
-    it('does not add later what Redis refused', async () => {
+    it('does not add a message later that Redis refused', async () => {
       const { queue, mails } = await attached()
       queue.addMany = async () => {
         throw new QueueFullError()
@@ -505,7 +528,7 @@ for (const database of DATABASES) {
       expect(await stateOf(mails, 'a')).to.equal('open')
     })
 
-    it('does not bring back what was cancelled', async () => {
+    it('does not bring back a cancelled message', async () => {
       const { journal, queue, mails } = await attached()
       await mails.add('x', { id: 'a', delay: 60_000 })
       expect(await mails.cancel('a')).to.equal(true)
@@ -517,7 +540,7 @@ for (const database of DATABASES) {
       expect(await mails.cancel('a')).to.equal(false)
     })
 
-    it('does not cancel what a consumer has', async () => {
+    it('does not cancel a message that a consumer has', async () => {
       const { queue, mails } = await attached()
       await mails.add('x', { id: 'a' })
       queue.poll('a')
@@ -525,7 +548,7 @@ for (const database of DATABASES) {
       expect(await stateOf(mails, 'a')).to.equal('open')
     })
 
-    it('knows that all were cleared', async () => {
+    it('knows that all messages were cleared', async () => {
       const { queue, mails } = await attached()
       await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id })))
       queue.clear()
@@ -617,7 +640,7 @@ for (const database of DATABASES) {
       expect(queue.messages.size).to.equal(3_500)
     })
 
-    it('restores by hand: what is asked for, also what expired, or only in words', async () => {
+    it('restores by hand: some messages, also expired ones, or as a dry run', async () => {
       const { queue, mails } = await attached()
       await mails.addMany(['a', 'b', 'c'].map((id) => ({ payload: id, id, delay: 60_000, timeToLive: 5 })))
       queue.end('c', 'expired')
@@ -632,7 +655,7 @@ for (const database of DATABASES) {
       expect(queue.messages.get('c')?.expiresAt).to.equal(null)
     })
 
-    it('says what differs', async () => {
+    it('reports what differs', async () => {
       const { queue, mails } = await attached()
       await mails.addMany(['a', 'b', 'c'].map((id) => ({ payload: id, id, delay: 60_000 })))
       await mails.drain()
@@ -646,7 +669,7 @@ for (const database of DATABASES) {
       expect(await saidBy(mails)).to.deep.equal(['a missing in Redis', 'b due time', 'd missing in SQL'])
     })
 
-    it('says each part of a message that differs, once', async () => {
+    it('reports each differing part of a message once', async () => {
       const { queue, mails } = await attached()
       const all = { headers: { from: 'ada' }, timeToLive: 90_000, deliveryLimit: 3, delay: 60_000 }
       const ids = ['priority', 'group', 'attempts', 'failures', 'headers', 'expiry', 'delivery limit', 'payload']
@@ -671,7 +694,7 @@ for (const database of DATABASES) {
       expect(await saidBy(mails)).to.deep.equal(ids.map((id) => `${id} ${id}`).sort())
     })
 
-    it('says what only a row that no journal has written can be, and what was never known as added', async () => {
+    it('reports rows that no journal has written, and messages never known as added', async () => {
       const { journal, mails } = await attached()
       await mails.addMany(['bad', 'late'].map((id) => ({ payload: id, id, delay: 600_000 })))
       await mails.drain()
@@ -682,12 +705,12 @@ for (const database of DATABASES) {
       await update(`headers = ${bytesIn(server, '{')}`, 'bad')
       await update("state = 'accepted'", 'late')
       expect(await saidBy(mails)).to.deep.equal(['bad unreadable in SQL'])
-      // twice as long ago as the 60 s after which it would be added
+      // twice the 60 s after which it would be added
       await update('accepted_at = accepted_at - 121000', 'late')
       expect(await saidBy(mails)).to.deep.equal(['bad unreadable in SQL', 'late not known as added in SQL'])
     })
 
-    it('takes no message for a difference that changes while it is looked at', async () => {
+    it('reports no difference for a message that changes while it is compared', async () => {
       const { queue, mails } = await attached(new RestlessQueue('mails'))
       await mails.addMany(['busy', 'broken'].map((id) => ({ payload: id, id })))
       await mails.drain()
@@ -700,7 +723,7 @@ for (const database of DATABASES) {
       expect([said, notSettled]).to.deep.equal([['broken'], ['busy']])
     })
 
-    it('removes what was final for long enough by itself, some at a time', async () => {
+    it('removes by itself messages that were final for long enough, some at a time', async () => {
       const { journal, queue, mails } = await attached()
       const ids = Array.from({ length: 2_500 }, (_, n) => `m${n}`)
       await mails.addMany(ids.map((id) => ({ payload: id, id, delay: 60_000 })))
@@ -731,7 +754,7 @@ for (const database of DATABASES) {
       }
     })
 
-    it('removes what was final for long enough, and nothing else', async () => {
+    it('removes only messages that were final for long enough', async () => {
       const { journal, queue, mails } = await attached()
       await mails.addMany(['a', 'b'].map((id) => ({ payload: id, id, delay: 60_000 })))
       queue.end('a')
@@ -747,12 +770,12 @@ for (const database of DATABASES) {
       expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_SCHEMA_NEWER' })
     })
 
-    it('does not make its tables where it may not', async () => {
+    it('does not make its tables if it may not', async () => {
       const error = await createJournal({ url, migrate: false }).catch((thrown: unknown) => thrown)
       expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_SCHEMA_OLDER' })
     })
 
-    it('finds messages by the key of their business, accepted or read from the change stream', async () => {
+    it('finds messages by their business key, accepted or read from the change stream', async () => {
       const { queue, mails } = await attached()
       const headers = { 'redelayed-biz-key': 'order 1/ü' }
       await mails.addMany(['c', 'a', 'b'].map((id) => ({ payload: id, id, delay: 60_000, headers })))

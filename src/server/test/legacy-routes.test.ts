@@ -58,21 +58,21 @@ describe('the legacy routes', function () {
     expect(await total()).to.equal(0)
   })
 
-  it('acknowledge by themselves where they are asked to', async () => {
+  it('acknowledge by themselves on request', async () => {
     await push({ body: 1 })
     const { body, headers } = await get('&ack=auto')
     expect([body.body, headers.get('redelayed-lease')]).to.deep.equal([1, null])
     expect(await total()).to.equal(0)
   })
 
-  it('take nothing by a HEAD', async () => {
+  it('take no message by a HEAD', async () => {
     await push({ id: 'a' })
     for (const path of [`/get/${topic}?ack=auto`, '/delete?id=a', '/reStore'])
       expect((await ask('HEAD', path)).status, path).to.equal(405)
     expect(await total()).to.equal(1)
   })
 
-  it('say where a message was not deleted because a consumer has it', async () => {
+  it('name the topics where a message was not deleted because a consumer has it', async () => {
     const other = server.topic()
     await push({ id: 'a' })
     await ask('POST', '/push', { topic: other, id: 'a', delay: 60_000 })
@@ -97,10 +97,10 @@ describe('the legacy routes', function () {
     expect((await ask('GET', '/delete?id=c')).body.code, 'a consumer has it').to.equal('message-in-flight')
   })
 
-  it('put back a message of the journal that Redis lacks, and expired ones where they are asked to', async () => {
+  it('put back a message of the journal that Redis lacks, and on request expired ones', async () => {
     await push({ id: 'short', ttl: 1, body: 1 })
     await push({ id: 'long', delay: 60_000 })
-    // what expires is noticed by a receive
+    // a receive notices expired messages
     await eventually(async () => {
       await ask('GET', `/get/${topic}?wait=0`)
       expect((await ask('GET', `/v1/topics/${topic}/messages/short`)).body.state).to.equal('expired')
@@ -119,7 +119,7 @@ describe('the legacy routes', function () {
     expect((await ask('GET', '/reStore?expire=true')).status).to.equal(200)
   })
 
-  it('need the scopes and the topics of what they stand for', async () => {
+  it('need the scopes and the topics of the paths that they stand for', async () => {
     const reader = server.addKey(['read', 'consume'])
     const narrow = server.addKey(['push', 'admin'], ['elsewhere*'])
     await push({ id: 'x', delay: 60_000 })

@@ -5,7 +5,7 @@ import { redisUrl, uniqueName } from '../../../test/support/redis.js'
 import { loggerOf } from '../api/logger.js'
 
 describe('the log of the service', () => {
-  it('has what an error is, and not the command with a password or a body that ioredis hangs on it', async () => {
+  it('has the error itself, and not the command with a password or a body that ioredis attaches to it', async () => {
     const redis = new Redis(redisUrl())
     const key = uniqueName('log')
     await redis.set(key, 'no stream')

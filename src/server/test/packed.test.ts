@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import { pack, unpack, type Packed } from '../database/packed.js'
 
-/** What another thread gets of the values. */
+/** The values as another thread gets them. */
 function sent(values: readonly unknown[]): unknown[] {
   const { port1, port2 } = new MessageChannel()
   const packed = pack(values)

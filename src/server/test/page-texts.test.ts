@@ -4,7 +4,7 @@ import { visible, visibleLine } from '../ui/lib/visible-text.js'
 import { sinceOf } from '../ui/screens/dead-letters/since.js'
 
 describe('texts of the page', () => {
-  it('writes out what a reader would not see', () => {
+  it('writes out characters that a reader would not see', () => {
     expect(visibleLine('a\u202eb\u200bc\u0000d\u001b[31m\u2028e\u{e0041}f\ud800g\u00adh')).to.equal(
       String.raw`a\u202eb\u200bc\u0000d\u001b[31m\u2028e\u{e0041}f\ud800g\u00adh`,
     )
@@ -12,7 +12,7 @@ describe('texts of the page', () => {
     expect(visibleLine('Grüße, 世界, שלום, 😀 <script>')).to.equal('Grüße, 世界, שלום, 😀 <script>')
   })
 
-  it('keeps tabs and line feeds in a block, and marks what it has written out', () => {
+  it('keeps tabs and line feeds in a block, and marks the characters that it has written out', () => {
     expect(visible('a\n\tb\u202ec', 100, true)).to.deep.equal({
       parts: [
         { text: 'a\n\tb', isEscape: false },

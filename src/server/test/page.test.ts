@@ -87,7 +87,7 @@ describe('the files of the page', function () {
     expect(new Set([plain, gzip, br].map(({ headers }) => headers['etag'])).size).to.equal(3)
   })
 
-  it('has nothing but its own files', async () => {
+  it('has only its own files', async () => {
     for (const path of [
       '/ui/assets/other.js',
       '/ui/assets/..%2Fsecret.txt',
@@ -102,7 +102,7 @@ describe('the files of the page', function () {
     expect((await raw(`${server.url}/ui`, {}, 'POST')).status).to.equal(405)
   })
 
-  it('is not there with --no-ui, nor where it was not built', async () => {
+  it('does not exist with --no-ui, nor if it was not built', async () => {
     for (const path of ['/ui', '/ui/topics', '/ui/session'])
       expect((await raw(without.url + path)).status, path).to.equal(404)
     const { status, body } = await raw(`${unbuilt.url}/ui`)
@@ -129,13 +129,13 @@ describe('a session of the page', function () {
     return cookie.split(';', 1)[0] ?? ''
   }
 
-  /** The file of the keys is looked at once a second. */
+  /** The file of the keys is checked once a second. */
   const untilKnown = (key: string): Promise<void> =>
     eventually(async () => {
       expect((await server.ask('GET', '/v1/topics', undefined, { key })).status).to.equal(200)
     })
 
-  /** With the cookie and without a key. */
+  /** Sends a request with the cookie and without a key. */
   async function as(cookie: string, path: string, headers: Record<string, string> = {}, method = 'GET', body = '') {
     const type: Record<string, string> = body === '' ? {} : { 'content-type': 'application/json' }
     const answer = await raw(server.url + path, { cookie, ...type, ...headers }, method, body)
@@ -186,20 +186,20 @@ describe('a session of the page', function () {
     const cookies: string[] = []
     for (let n = 0; n < 102; n++) {
       cookies.push(await signIn(key))
-      // of two of one millisecond it is not said which one is older
+      // the order of two sessions of one millisecond is not defined
       for (const at = Date.now(); Date.now() === at;) await new Promise((resolve) => setImmediate(resolve))
     }
     const statusOf = async (cookie = ''): Promise<number> => (await as(cookie, '/ui/session')).status
     expect([await statusOf(cookies[0]), await statusOf(cookies[1])]).to.deep.equal([401, 401])
     expect([await statusOf(cookies[2]), await statusOf(cookies[101])]).to.deep.equal([200, 200])
     expect(await statusOf(another), 'of another key').to.equal(200)
-    // one that has ended leaves room
+    // an ended session leaves room
     await as(cookies[50] ?? '', '/ui/session', { 'x-redelayed-page': '1' }, 'DELETE')
     await signIn(key)
     expect(await statusOf(cookies[2])).to.equal(200)
   })
 
-  it('is refused where another site can have sent the request', async () => {
+  it('is refused if another site can have sent the request', async () => {
     const cookie = await signIn(server.key)
     const host = new URL(server.url).host
     const own = { origin: server.url, 'sec-fetch-site': 'same-origin', 'x-redelayed-page': '1' }
@@ -225,7 +225,7 @@ describe('a session of the page', function () {
     expect((await get({ 'sec-fetch-site': 'none' })).status).to.equal(200)
     expect((await get({ 'sec-fetch-site': 'cross-site' })).status).to.equal(403)
     expect((await get({ origin: 'https://evil.example' })).status).to.equal(403)
-    // a key of its own is no session: scripts of other pages can send it as any client can
+    // a request with a key needs no session: scripts of other pages can send it like any client
     const { status } = await raw(`${server.url}/v1/topics`, {
       ...{ cookie, authorization: `Bearer ${server.key}`, 'sec-fetch-site': 'cross-site' },
     })
@@ -241,7 +241,7 @@ describe('a session of the page', function () {
 
   it('ends with its key', async () => {
     const cookie = await signIn(server.key)
-    // it has other keys, and the same Redis
+    // this service has other keys and the same Redis
     expect((await raw(`${other.url}/v1/topics`, { cookie })).status).to.equal(401)
     expect((await as(cookie, '/v1/topics')).status).to.equal(200)
   })
@@ -253,7 +253,7 @@ describe('a session of the page', function () {
   })
 })
 
-describe('what is in messages', function () {
+describe('the contents of messages', function () {
   this.timeout(30_000)
   let server: TestService
   beforeEach(async () => {
@@ -261,7 +261,7 @@ describe('what is in messages', function () {
   })
   afterEach(() => server.stop())
 
-  it('is hidden from keys that may neither receive nor administer, where their line says so', async () => {
+  it('are hidden from keys that may neither receive nor administer, if their line says so', async () => {
     const topic = server.topic()
     const push = { id: 'a', delay: 60_000, body: { card: 4111 }, bizKey: 'order-7', headers: { token: 'secret' } }
     await server.ask('POST', `/v1/topics/${topic}/messages`, push)
@@ -289,7 +289,7 @@ describe('what is in messages', function () {
     expect(session.body).to.deep.include({ hidePayloads: true })
   })
 
-  it('is cut where the reader wants only the first part', async () => {
+  it('are cut if the reader wants only the first part', async () => {
     const topic = server.topic()
     const text = 'ä'.repeat(1_000)
     const bytes = Buffer.from(text).toString('base64')

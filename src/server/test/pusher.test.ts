@@ -5,9 +5,9 @@ import { Pusher } from '../topics/pusher.js'
 import type { Topic } from '../topics/topic.js'
 
 const MESSAGE = { body: 1 }
-const ONCE = { key: 'k', owner: 'o', request: {} }
+const ONCE = { key: 'k', owner: 'o', request: {}, check: () => Promise.resolve() }
 
-/** A topic whose journal knows a message in one state, and in another one when it has read the changes. */
+/** A topic whose journal knows a message in one state, and in another after it has read the changes. */
 function topicWith(state: string | undefined, drained: string | undefined): { topic: Topic; added: () => number } {
   let [now, added] = [state, 0]
   const topic = {
@@ -41,7 +41,7 @@ function pusherTo(topic: Topic): Pusher {
 }
 
 describe('a push to several topics', () => {
-  it('is refused where they would get more together than a batch may have', async () => {
+  it('is refused if they would get more bytes together than a batch may have', async () => {
     const { topic, added } = topicWith('open', 'open')
     const message = { body: 'x'.repeat(500) }
     await pusherTo(topic).fanOut(['a', 'b'], message, undefined)
@@ -55,7 +55,7 @@ describe('a push to several topics', () => {
   })
 })
 
-describe('a push that is repeated under its key, where no answer is known', () => {
+describe('a push that is repeated with its key while its answer is unknown', () => {
   for (const [what, state, drained, adds] of [
     ['that Redis has', 'open', 'open', 0],
     ['that was handled a moment ago', 'accepted', 'handled', 0],

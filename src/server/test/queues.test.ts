@@ -10,7 +10,7 @@ describe('queues that libraries use', () => {
   before(() => (dir = mkdtempSync(join(tmpdir(), 'redelayed-queues-'))))
   after(() => rmSync(dir, { recursive: true, force: true }))
 
-  /** A command line that does what `source` says. */
+  /** A command line that runs `source`. */
   function commandThat(source: string): LibraryCommand {
     const program = join(dir, `${Math.random()}.mjs`)
     writeFileSync(program, source)
@@ -28,11 +28,11 @@ describe('queues that libraries use', () => {
 
   it('survive a command that is killed while it prints', async () => {
     const killed = commandThat(`process.stdout.write('[{"queue":', () => process.kill(process.pid, 'SIGKILL'))`)
-    expect((await failure(killed.run('stats'))).message).to.equal('it could not examine this Redis')
+    expect((await failure(killed.run('stats'))).message).to.equal('the command could not examine this Redis')
     await killed.stop()
   })
 
-  it('refuse arguments that no command can have, and say what a command has refused', async () => {
+  it('refuse arguments that no command can have, and report the refusal of a command', async () => {
     const refusing = commandThat(
       `console.error(JSON.stringify({ error: { message: 'got "' + '\\\\x'.repeat(300) + '"' } })); process.exitCode = 2`,
     )
@@ -42,7 +42,7 @@ describe('queues that libraries use', () => {
     await refusing.stop()
   })
 
-  it('keep of a look only what is shown', async () => {
+  it('keep only the shown part of a printed document', async () => {
     const payload = 'x'.repeat(1_000_000)
     const run = (): Promise<unknown> =>
       Promise.resolve({
@@ -57,7 +57,7 @@ describe('queues that libraries use', () => {
     expect(look.delayed?.scheduled[0]?.payload).to.include({ text: `"${'x'.repeat(4_095)}`, isCut: true })
   })
 
-  it('count the agenda of so many shards as a request may', async () => {
+  it('count the agenda of as many shards as a request may', async () => {
     const shards = Array.from({ length: 2_000 }, (_, n) => ({ queue: `parts:${n}` }))
     const run = (): Promise<unknown> => Promise.resolve([{ queue: 'parts', kind: 'reliable', shards }])
     let sent = 0

@@ -88,7 +88,7 @@ describe('the service with --read-only', function () {
     }
   })
 
-  it('shows what is next, what was set aside and dead letters, decoded by a codec or as hex', async () => {
+  it('shows next messages, the quarantine and dead letters, decoded by a codec or as hex', async () => {
     const java = await fine('/v1/queues/java?codec=string')
     expect(java['reliable']).to.equal(null)
     expect(java['delayed'].scheduled[0]).to.include({ at: redis.javaDue, state: 'delayed' })
@@ -110,7 +110,7 @@ describe('the service with --read-only', function () {
       expect((await get(`/v1/queues/${path}`)).status, path).to.equal(400)
   })
 
-  it('hides payloads from keys that may not see them, and all of it from keys of some topics', async () => {
+  it('hides payloads from keys that may not see them, and everything from keys of some topics', async () => {
     const blind = service.addKey(['read'], ['*'], true)
     const some = service.addKey(['read'], ['orders'])
     const java = await fine('/v1/queues/java?codec=string', blind)
@@ -158,7 +158,7 @@ describe('the service with --read-only', function () {
     const monitor = await redis.admin.monitor()
     const sent = new Set<string>()
     monitor.on('monitor', (_time: string, [command = '']: string[]) => sent.add(command.toLowerCase()))
-    // others than above, as answers are kept for a moment
+    // other requests than above, as answers are cached for a moment
     await fine('/v1/queues/orders?limit=7')
     await fine('/v1/queues/mails?limit=7')
     await fine('/v1/queues/not-there/agenda')
@@ -172,7 +172,7 @@ describe('the service with --read-only', function () {
     expect(await redis.digest()).to.equal(before)
   })
 
-  it('needs no right by which it could disturb others', async () => {
+  it('needs no rights with which it could disturb others', async () => {
     const reader = new Redis(redis.readerUrl)
     try {
       for (const [command, ...args] of [
@@ -196,7 +196,7 @@ describe('the service with --read-only', function () {
     const dir = mkdtempSync(join(tmpdir(), 'redelayed-ui-'))
     const require = createRequire(import.meta.url)
     const library = dirname(require.resolve('redelayed/package.json'))
-    // the service as it is in this checkout, where npm would have put it
+    // the service of this checkout, in the place where npm would have put it
     const installed = join(dir, 'node_modules/redelayed-server')
     mkdirSync(installed, { recursive: true })
     mkdirSync(join(dir, 'node_modules/redelayed'))
@@ -231,7 +231,7 @@ describe('the service with --read-only', function () {
       const answer = await fetch(`${url}/v1/queues`, { headers })
       expect(await answer.json()).to.include({ total: 4 })
     } finally {
-      child.kill('SIGHUP') // as a terminal that is closed
+      child.kill('SIGHUP') // like a closed terminal
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
     }
     expect(child.exitCode).to.equal(0)

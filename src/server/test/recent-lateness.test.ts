@@ -5,7 +5,7 @@ import { RecentLateness } from '../api/recent-lateness.js'
 const MINUTE = 60_000
 
 describe('recent lateness', () => {
-  it('is of what was handed out between two reads of the last five minutes, and of nothing before', async () => {
+  it('counts messages handed out between two reads of the last five minutes, and none before', async () => {
     const histogram = new Histogram({ name: 'late', help: 'late', buckets: [0.01, 10, 100], registers: [] })
     const recent = new RecentLateness([histogram])
     const isLate = async (at: number): Promise<boolean | null> => {

@@ -8,7 +8,7 @@ import { startTestService } from './support/service.js'
 describe('requests while Redis is away', function () {
   this.timeout(120_000)
 
-  it('are a 503 with Retry-After also where the service asks Redis without the library', async () => {
+  it('are a 503 with Retry-After also when the service asks Redis without the library', async () => {
     const redis = await LosableRedis.start()
     const server = await startTestService({ redis: redis.url })
     try {
@@ -24,7 +24,7 @@ describe('requests while Redis is away', function () {
     }
   })
 
-  it('are not the same as faults of the service', async () => {
+  it('are not reported as faults of the service', async () => {
     const redis = new Redis(redisUrl())
     const thrownBy = (call: Promise<unknown>): Promise<unknown> => call.catch((thrown: unknown) => thrown)
     try {

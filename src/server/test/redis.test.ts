@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { createClient, type RedelayedClient, type ReliableQueue, type StoredRawMessage } from 'redelayed'
-import { createJournal, type Journal, type JournalOptions, type JournalQueue } from '../index.js'
-import type { FaultPoints } from '../journal/journal.js'
+import type { Journal, JournalOptions, JournalQueue } from '../index.js'
+import { openJournal, type FaultPoints } from '../journal/journal.js'
 import { DATABASES, startOrSkip, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
@@ -44,7 +44,7 @@ for (const database of DATABASES) {
     }
 
     async function open(options: JournalOptions = {}, points: FaultPoints = {}): Promise<Journal> {
-      const journal = await createJournal({ url, sweepMs: 200, adoptAfterMs: 30_000, ...options }, points)
+      const journal = await openJournal({ url, sweepMs: 200, adoptAfterMs: 30_000, ...options }, points)
       ends.push(() => journal.close())
       return journal
     }
@@ -72,7 +72,7 @@ for (const database of DATABASES) {
       })
     }
 
-    /** Of failed attempts not the time, which SQL has from the change stream: it can be a millisecond later. */
+    /** Leaves out the times of failed attempts: SQL has them from the change stream, where they can be a millisecond later. */
     const withoutFlight = (message: StoredRawMessage): unknown => ({
       ...message,
       inFlight: false,
@@ -92,7 +92,7 @@ for (const database of DATABASES) {
       return found
     }
 
-    /** Messages in all states, and what is handled, cancelled and dead. */
+    /** Adds messages in all states, with handled, cancelled and dead ones. */
     async function fill(queue: ReliableQueue<string>, mails: Mails): Promise<void> {
       await mails.addMany(
         Array.from({ length: 1_500 }, (_, n) => ({
@@ -208,6 +208,74 @@ for (const database of DATABASES) {
       })
     }
 
+    it('gives a Redis with an old snapshot the current dead letters, whatever has happened to them since', async () => {
+      const one = await redis()
+      const { queue, mails, journal } = await set(one)
+      const dead = await journal.attach(queue.deadLetters)
+      const raw = new Redis(one.url)
+      ends.push(async () => raw.disconnect())
+      raw.on('error', () => undefined)
+      const die = async (...ids: string[]): Promise<void> => {
+        for (const id of ids) expect(await queue.reschedule(id, 0), id).to.equal(true)
+        for (let left = ids.length; left > 0;) {
+          const taken = await queue.pollMany({ count: left, timeout: 5_000, visibilityTimeout: HOUR })
+          await queue.negativeAcknowledge(taken, { reject: true, error: 'never' })
+          left -= taken.length
+        }
+      }
+      const redrive = async (...ids: string[]): Promise<void> => {
+        expect(await queue.deadLetters.move({ to: queue, ids })).to.equal(ids.length)
+        for (const id of ids) expect(await queue.reschedule(id, 2 * HOUR), id).to.equal(true)
+      }
+      const remove = async (...ids: string[]): Promise<void> => {
+        expect(await queue.deadLetters.remove(...ids)).to.equal(ids.length)
+      }
+      const [alive, buried] = [
+        ['dies', 'dies held', 'dies, redriven', 'dies, deleted'],
+        ['stays', 'held', 'held, fails', 'redriven', 'redriven, handled', 'redriven, dies', 'deleted'],
+      ]
+      await mails.addMany([...alive, ...buried].map((id) => ({ payload: id, id, delay: HOUR, headers: { id } })))
+      await die(...buried)
+      await queue.reschedule('dies held', 0)
+      const [held] = await queue.pollMany({ count: 1, timeout: 5_000, visibilityTimeout: HOUR })
+      expect(held?.id).to.equal('dies held')
+      // both have failed equally often before, so only their failures show which of them has failed here
+      for (const id of ['held', 'held, fails']) await queue.deadLetters.reschedule(id, 0, { priority: 9 })
+      const heldDead = await queue.deadLetters.pollMany({ count: 2, timeout: 5_000, visibilityTimeout: HOUR })
+      expect(heldDead.map(({ id }) => id).sort()).to.deep.equal(['held', 'held, fails'])
+      const [stillHeld, fails] = ['held', 'held, fails'].map((id) => heldDead.find((one) => one.id === id)!)
+      await Promise.all([mails.drain(), dead.drain()])
+      await raw.save()
+      one.keepFiles('old')
+
+      await queue.negativeAcknowledge([held!], { reject: true, error: 'never' })
+      await die('dies', 'dies, redriven', 'dies, deleted')
+      await redrive('redriven', 'redriven, handled', 'redriven, dies', 'dies, redriven')
+      await die('redriven, dies')
+      await queue.deadLetters.negativeAcknowledge([fails!], { delay: HOUR, error: 'never' })
+      await remove('deleted', 'dies, deleted')
+      await queue.reschedule('redriven, handled', 0)
+      expect(await (await queue.poll({ timeout: 5_000 }))?.acknowledge()).to.equal(true)
+      await Promise.all([mails.drain(), dead.drain()])
+      const [before, deadBefore] = [await contentOf(queue), await contentOf(queue.deadLetters)]
+      expect([...before.keys()].sort()).to.deep.equal(['dies, redriven', 'redriven'])
+      const letters = ['dies', 'dies held', 'held', 'held, fails', 'redriven, dies', 'stays']
+      expect([...deadBefore.keys()].sort()).to.deep.equal(letters)
+
+      const isBack = restored(journal, queue.name, queue.deadLetters.name)
+      await one.kill()
+      await one.startWith('old')
+      await isBack
+      expect(await contentOf(queue)).to.deep.equal(before)
+      expect(await contentOf(queue.deadLetters)).to.deep.equal(deadBefore)
+      await Promise.all([mails.drain(), dead.drain()])
+      expect([await differences(mails), await differences(dead)]).to.deep.equal([[], []])
+      expect((await mails.get('redriven, handled'))?.state).to.equal('handled')
+      expect(await stillHeld!.acknowledge(), 'its consumer has it still').to.equal(true)
+      expect(await fails!.acknowledge(), 'it waits').to.equal(false)
+      for (const id of ['deleted', 'dies, deleted']) expect((await dead.get(id))?.state, id).to.equal('removed')
+    })
+
     it('puts messages back with their groups, which keep their turns and limits, and dead letters as they were', async () => {
       const one = await redis()
       const { queue, mails, journal } = await set(one)
@@ -254,7 +322,7 @@ for (const database of DATABASES) {
       expect([await differences(mails), await differences(dead)]).to.deep.equal([[], []])
     })
 
-    it('lets a batch go on without what came after the snapshot that Redis has, and counts what was handled since as removed', async () => {
+    it('continues a batch without messages added after the snapshot of Redis, and counts messages handled since as removed', async () => {
       const one = await redis()
       const { queue, mails, journal } = await set(one)
       const raw = new Redis(one.url)
@@ -323,7 +391,7 @@ for (const database of DATABASES) {
       expect(await differences(mails)).to.deep.equal([])
     })
 
-    it('is not kept from its end by a message that cannot be read', async () => {
+    it('finishes a restore despite a message that cannot be read', async () => {
       const one = await redis()
       const { client, queue, mails, journal } = await set(one)
       const said: unknown[] = []
@@ -350,7 +418,7 @@ for (const database of DATABASES) {
       expect(said.map((error) => (error as { code?: unknown }).code)).to.include('ERR_DECODE')
     })
 
-    it('does not open again what was handled, when a snapshot of an earlier epoch comes back', async () => {
+    it('does not reopen handled messages when a snapshot of an earlier epoch comes back', async () => {
       const one = await redis()
       const { queue, mails, journal } = await set(one)
       const raw = new Redis(one.url)
@@ -434,7 +502,7 @@ for (const database of DATABASES) {
       expect(await differences(mails)).to.deep.equal([])
     })
 
-    it('adds what was committed by a process that died before it could add it', async () => {
+    it('adds a message that was committed by a process that died before it could add it', async () => {
       const one = await redis()
       const dying = await set(
         one,
@@ -473,7 +541,7 @@ for (const database of DATABASES) {
         return { ...parts, add, error, begin }
       }
 
-      it('add it once, also where the first one stands still, and after it was handled', async () => {
+      it('add it once, also if the first one stands still, and after it was handled', async () => {
         const { queue, mails, add, begin } = await standing()
         const { first, goOn } = await begin()
         expect((await add()).outcome, 'the second one does not wait').to.equal('added')
@@ -490,7 +558,7 @@ for (const database of DATABASES) {
         expect((await mails.add('y', { id: 'a' })).outcome, 'another message under that id').to.equal('added')
       })
 
-      it('are both refused where Redis refuses it, and neither leaves it to be added later', async () => {
+      it('are both refused if Redis refuses it, and neither leaves it to be added later', async () => {
         const { queue, mails, add, error, begin } = await standing()
         await queue.setConfig({ maxSize: 1 })
         await queue.add('full', { id: 'other' })
@@ -503,7 +571,7 @@ for (const database of DATABASES) {
         expect((await add()).outcome).to.equal('added')
       })
 
-      it('are not answered while it is not known whether Redis takes it: its instance has died, and Redis refuses it', async () => {
+      it('have an unknown outcome when the instance of the first one has died and Redis refuses the second', async () => {
         const { queue, mails, add, error, begin } = await standing({ adoptAfterMs: 1_000, background: false })
         await queue.setConfig({ maxSize: 1 })
         await queue.add('full', { id: 'other' })
@@ -514,7 +582,7 @@ for (const database of DATABASES) {
         await first
       })
 
-      it('add it once where the first one has died and another instance adds what it left', async () => {
+      it('add it once if the first one has died and another instance adds the message', async () => {
         const { queue, mails, add, error, begin } = await standing({ adoptAfterMs: 1_000 })
         const { first, goOn } = await begin()
         const { acceptedAt = 0 } = (await mails.get('a')) ?? {}
@@ -530,7 +598,7 @@ for (const database of DATABASES) {
       })
     })
 
-    it('adds a message once where two calls for it share a commit that is so slow that another instance adds it', async () => {
+    it('adds a message once if two calls for it share a commit that is so slow that another instance adds it', async () => {
       let goOn = (): void => undefined
       const held = new Promise<void>((resolve) => (goOn = resolve))
       const { queue, mails } = await set(await redis(), { adoptAfterMs: 1_000 }, { afterCommit: () => held })
@@ -544,7 +612,7 @@ for (const database of DATABASES) {
       expect((await mails.flow('a')).map(({ change }) => change)).to.deep.equal(['added', 'polled', 'removed'])
     })
 
-    it('leaves to another instance what a second call shares with a call that began long before it', async () => {
+    it('leaves a message to another instance if a second call shares it with a call that began long before', async () => {
       const { queue, mails } = await set(await redis(), { adoptAfterMs: 500, lingerMs: 300, background: false })
       const first = mails.add('x', { id: 'a', onceForMs: HOUR })
       const begun = await queue.now()

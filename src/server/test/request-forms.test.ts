@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { startTestService, type TestService } from './support/service.js'
 
-describe('what the description says of requests', function () {
+describe('the description of requests', function () {
   this.timeout(60_000)
   let server: TestService
   let topic: string
@@ -24,7 +24,7 @@ describe('what the description says of requests', function () {
     expect((await server.ask('GET', '/v1/topics?limit=1')).status).to.equal(200)
   })
 
-  it('holds for a body that can be left out: null is none', async () => {
+  it('holds for a body that can be left out: null does not count as left out', async () => {
     for (const path of ['purge', 'pause', 'receive', 'dead-letters/redrive']) {
       expect(await code('POST', `/v1/topics/${topic}/${path}`, null), path).to.deep.equal([400, 'invalid-request'])
       expect((await server.ask('POST', `/v1/topics/${topic}/${path}`)).status, path).to.equal(200)
@@ -39,7 +39,7 @@ describe('what the description says of requests', function () {
     expect(isRequired('/v1/topics/{topic}/messages')).to.equal(true)
   })
 
-  it('holds for ids that no message has, leases that are none, and dates before 1970', async () => {
+  it('holds for ids that no message has, invalid leases, and dates before 1970', async () => {
     const long = encodeURIComponent('ü'.repeat(300))
     for (const method of ['GET', 'DELETE'])
       expect(await code(method, `/v1/topics/${topic}/messages/${long}`)).to.deep.equal([404, 'message-not-found'])

@@ -45,11 +45,11 @@ describe('POST /v1/restores', function () {
     client = new DelayClient({ url: server.url, key: server.key, fetch: unkept })
   }
   let count = 0
-  /** The server is this test's own, so nothing has to be deleted at the end. */
+  /** Only this test uses the server, so nothing has to be deleted at the end. */
   const newTopic = (): string => `restores-${count++}`
   /**
-   * Takes messages and dead letters out of Redis while no service looks, and puts the change streams back as they were: a loss that the journal
-   * does not notice by itself.
+   * Removes messages and dead letters from Redis while no service is running, and restores the change streams: a loss that the journal does not
+   * notice by itself.
    */
   const lose = async (ids: Readonly<Record<string, readonly string[]>>): Promise<void> => {
     await server.stop()
@@ -72,7 +72,7 @@ describe('POST /v1/restores', function () {
     client.restores.ended((await client.restores.start(what)).id)
   const counts = ({ state, checked, restored, total }: Restore): unknown[] => [state, total, checked, restored]
 
-  it('puts back one message, a topic, or all, and only says so where it is asked to', async () => {
+  it('puts back one message, a topic, or all, and only counts in a dry run', async () => {
     const [one, other] = [newTopic(), newTopic()]
     await push(one, ['a', 'b', 'c'])
     await push(other, ['d'])
@@ -115,7 +115,7 @@ describe('POST /v1/restores', function () {
     expect([await open(one), await open(other)]).to.deep.equal([2, 2])
   })
 
-  it('has begun once it is answered, also where the list of restores cannot be shortened', async () => {
+  it('has begun once it is answered, even if the list of restores cannot be shortened', async () => {
     const errors: unknown[] = []
     const topics = { hasJournal: true, now: () => 1, openIfThere: async () => undefined } as unknown as Topics
     const [hset, hdel] = [async () => 1, async () => 0]
@@ -127,7 +127,7 @@ describe('POST /v1/restores', function () {
     expect(errors.map(String)).to.include('Error: Connection is closed.')
   })
 
-  it('puts back what expired where it is asked to, and dead letters', async () => {
+  it('puts back expired messages on request, and dead letters', async () => {
     const topic = newTopic()
     let messages = client.topic(topic)
     await messages.push({ id: 'old', timeToLive: 1, body: 1 })
@@ -136,7 +136,7 @@ describe('POST /v1/restores', function () {
     expect(got?.id).to.equal('dead')
     await client.negativeAcknowledge([got!], { reject: true })
     await eventually(async () => {
-      await messages.receive({}) // which removes what expired
+      await messages.receive({}) // removes expired messages
       expect((await messages.get('old'))?.state).to.equal('expired')
     })
     await eventually(async () => {
@@ -152,7 +152,7 @@ describe('POST /v1/restores', function () {
     expect((await messages.get('old'))?.state).to.equal('visible')
   })
 
-  it('is seen by other instances, stands in the audit log, and is for those keys that may', async () => {
+  it('is shown by other instances, is in the audit log, and needs a key with the rights', async () => {
     const [topic, foreign] = [newTopic(), newTopic()]
     await push(topic, ['a'])
     await push(foreign, ['b'])

@@ -50,10 +50,10 @@ async function addUser(urls: readonly string[], page: string, user: string): Pro
 
 /** A connection of the library asks whether it may end others: one that only reads need not. */
 const MAY_BE_REFUSED = 'command client|kill'
-/** The doctor asks for the rights of its user, and may be refused that. */
+/** The doctor asks for the rights of its user, which may be refused. */
 const DOCTOR_IS_REFUSED = ['command acl|whoami']
 
-/** The commands that a script calls, also in the parts that it includes: `PUBSUB|NUMSUB` where it says the second word, too. */
+/** The commands that a script calls, also in included parts; with a subcommand if the script names it: `PUBSUB|NUMSUB`. */
 function commandsOf(file: URL): string[] {
   const text = readFileSync(file, 'utf8')
   const calls = Array.from(text.matchAll(/redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?/g), ([, name, word]) =>
@@ -65,7 +65,7 @@ function commandsOf(file: URL): string[] {
   return [...calls, ...included.flat()]
 }
 
-// but for acknowledging changes, as only readers of a group do
+// except acknowledging changes, which only readers of a group do
 it('the rights that the guide gives to the service are enough for all that its scripts can do', () => {
   const library = new URL('../../store/scripts/', import.meta.url)
   const folders = ['../topics/scripts/', '../records/scripts/', '../delivery/scripts/', '../console/scripts/']

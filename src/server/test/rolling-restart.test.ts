@@ -11,10 +11,10 @@ import { eventually } from './support/eventually.js'
 import { freePort, hasNginx, Nginx } from './support/nginx.js'
 
 const program = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
-/** Longer than a killed instance keeps what it had handed out and not sent. */
+/** Longer than the leases of messages that a killed instance had handed out and not sent. */
 const VISIBILITY_MS = 3_000
 
-/** One instance as a process of its own, on a port that stays. */
+/** One instance in a process of its own, on a fixed port. */
 class Instance {
   readonly port: number
   readonly #args: readonly string[]
@@ -49,12 +49,12 @@ class Instance {
   }
 }
 
-/** Pushes, long polls and acknowledgements through nginx, without a repeat of their own, until it is stopped. */
+/** Sends pushes, long polls and acknowledgements through nginx, without retries, until it is stopped. */
 class Load {
   readonly accepted = new Set<string>()
-  /** What a consumer got. */
+  /** The messages that a consumer got. */
   readonly received = new Set<string>()
-  /** What was not answered with a 2xx. */
+  /** The requests that were not answered with a 2xx. */
   readonly failures: string[] = []
   readonly #url: string
   readonly #key: string
@@ -73,13 +73,13 @@ class Load {
     ]
   }
 
-  /** Resolves when so many more were accepted. */
+  /** Resolves when `count` more messages were accepted. */
   async more(count: number): Promise<void> {
     const until = this.accepted.size + count
     await eventually(() => expect(this.accepted.size).to.be.at.least(until), 60_000)
   }
 
-  /** Pushes no more, and resolves when a consumer got everything. */
+  /** Stops pushing, and resolves when a consumer got everything. */
   async finish(): Promise<void> {
     this.#isPushing = false
     try {
@@ -186,7 +186,7 @@ describe('two instances behind the nginx of compose.yaml', function () {
     expect(load.failures, nginx.log.slice(-2_000)).to.deep.equal([])
   })
 
-  it('loses nothing that was accepted when one is killed', async () => {
+  it('loses no accepted message when one is killed', async () => {
     const load = new Load(nginx.url, key, topic)
     await load.more(50)
     await instances[0].end('SIGKILL')

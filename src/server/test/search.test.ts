@@ -46,7 +46,7 @@ describe('messages found over all topics', function () {
     }
   }
 
-  it('come by the time at which they are due, over priorities, shards and topics, in pages', async () => {
+  it('are sorted by due time over priorities, shards and topics, in pages', async () => {
     const [one, two] = [service.topic(), service.topic()]
     await service.ask('PUT', `/v1/topics/${two}`, { shards: 4 })
     const at = Date.now() + 3_600_000
@@ -62,7 +62,7 @@ describe('messages found over all topics', function () {
     ])
   })
 
-  it('are shown once each where many are due in one millisecond', async () => {
+  it('are shown once each if many are due in one millisecond', async () => {
     const topic = service.topic()
     const dueAt = Date.now() + 3_600_000
     const ids = Array.from({ length: 57 }, (_, n) => `m${n}`)
@@ -93,6 +93,19 @@ describe('messages found over all topics', function () {
       const { messages } = await page(`/v1/messages?topic=${one}&state=${state}`)
       expect(messages.map((each) => [each.id, each.state])).to.deep.equal([[expected, state]])
     }
+    const held = async (span: string) =>
+      (await page(`/v1/messages?topic=${one}&state=inFlight&${span}`)).messages.map((each) => each.id)
+    expect(await held('dueTo=1000')).to.deep.equal([])
+    expect(await held('dueFrom=1000')).to.deep.equal(['held'])
+  })
+
+  it('are found in flight over all topics, those of some shards too', async () => {
+    const [one, two] = [service.topic(), service.topic()]
+    await service.ask('PUT', `/v1/topics/${two}`, { shards: 3 })
+    for (const topic of [one, two]) await push(topic, { id: `held-${topic}` })
+    for (const topic of [one, two]) await service.ask('POST', `/v1/topics/${topic}/receive`, { wait: 5_000 })
+    const found = await all('/v1/messages?state=inFlight&limit=1')
+    expect(found.filter((id) => id.startsWith('held-test-'))).to.have.members([`held-${one}`, `held-${two}`])
   })
 
   it('are found by id in Redis while SQL is away, which is then not asked for each topic', async () => {
@@ -108,7 +121,7 @@ describe('messages found over all topics', function () {
       }) as unknown as Topic
     const names = Array.from({ length: 100 }, (_, at) => `t${at}`)
     const topics = { openIfThere: async (name: string) => topicOf(name), now: () => 0, hasJournal: true }
-    const search = new MessageSearch(topics, undefined as never, undefined as never)
+    const search = new MessageSearch(topics, undefined as never, undefined as never, undefined as never)
     const { messages, source, complete } = await search.find([...names, 'c'], { id: 'x' }, 10)
     expect(messages.map(({ topic }) => topic)).to.deep.equal(['c'])
     expect({ source, complete }).to.deep.equal({ source: 'redis', complete: false })
@@ -134,7 +147,7 @@ describe('messages found over all topics', function () {
     expect((await service.ask('GET', '/v1/doctor', undefined, { key })).status).to.equal(403)
   })
 
-  it('show what is paused of their topics', async () => {
+  it('show the pauses of their topics', async () => {
     const topic = service.topic()
     await push(topic, { id: 'a', delay: 60_000 })
     const paused = async (): Promise<unknown> => {
@@ -153,7 +166,7 @@ describe('messages found over all topics', function () {
     expect(await paused()).to.deep.equal([])
   })
 
-  it('need a journal where a business key finds them', async () => {
+  it('need a journal to be found by a business key', async () => {
     const { status, body } = await service.ask('GET', '/v1/messages?bizKey=order-1')
     expect([status, body.code]).to.deep.equal([409, 'no-journal'])
   })
@@ -170,13 +183,13 @@ describe('messages found over all topics', function () {
       expect((await service.ask('GET', path)).status, path).to.equal(400)
   })
 
-  it('are in a Redis that the doctor examines, in a process of its own, at most every ten seconds', async () => {
+  it('are in a Redis that the doctor examines in a process of its own, at most every ten seconds', async () => {
     const first = await service.ask('GET', '/v1/doctor')
     expect(first.status, JSON.stringify(first.body)).to.equal(200)
     const report = first.body as unknown as { at: number; findings: readonly Record<string, unknown>[] }
     expect(report.at).to.be.greaterThan(1_600_000_000_000)
     for (const finding of report.findings)
-      expect(finding).to.have.keys('severity', 'code', 'message', 'advice', 'queue')
+      expect(finding).to.have.keys('severity', 'code', 'message', 'found', 'means', 'advice', 'queue')
     const again = await service.ask('GET', '/v1/doctor')
     expect((again.body as unknown as { at: number }).at).to.equal(report.at)
   })

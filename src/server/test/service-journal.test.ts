@@ -37,7 +37,7 @@ describe('the service with a journal', function () {
     return got
   }
 
-  it('has everything that was answered with 201 after Redis was killed and lost all its data', async () => {
+  it('has every message that was answered with 201 after Redis was killed and lost all its data', async () => {
     const topic = test.topic()
     await test.ask('PUT', `/v1/topics/${topic}`, { shards: 2, visibilityTimeout: 45_000, deliveryLimit: 3 })
     const accepted = new Set<string>()
@@ -63,6 +63,71 @@ describe('the service with a journal', function () {
     expect(body.settings).to.include({ shards: 2, visibilityTimeout: 45_000, deliveryLimit: 3 })
   })
 
+  it('purges the messages of a business key, and no others', async () => {
+    const topic = test.topic()
+    await test.ask('PUT', `/v1/topics/${topic}`, { shards: 2, visibilityTimeout: 600_000 })
+    const of = (bizKey: string, ids: readonly string[], more = {}) => ids.map((id) => ({ id, bizKey, ...more }))
+    const many = Array.from({ length: 450 }, (_, at) => `m${at}`)
+    const messages = [
+      ...of('order-7', ['held'], { priority: 9 }),
+      ...of('order-7', many, { delay: 600_000 }),
+      ...of('order-8', ['other'], { delay: 600_000 }),
+    ]
+    const pushed = await test.ask('POST', `/v1/topics/${topic}/messages/batch`, { messages })
+    expect(pushed.body.failed).to.equal(0)
+    expect((await test.ask('POST', `/v1/topics/${topic}/receive`)).body.messages.map(({ id }) => id)).to.deep.equal([
+      'held',
+    ])
+    const purge = async (how: object): Promise<number> => {
+      let purged = 0
+      for (let cursor: string | undefined; ;) {
+        const { status, body } = await test.ask('POST', `/v1/topics/${topic}/purge`, {
+          ...how,
+          ...(cursor && { cursor }),
+        })
+        expect(status, JSON.stringify(body)).to.equal(200)
+        purged += (body as unknown as { purged: number }).purged
+        cursor = body.cursor
+        if (cursor === undefined) return purged
+      }
+    }
+    expect(await purge({ bizKey: 'order-7', dueTo: 1_000 })).to.equal(0)
+    expect(await purge({ bizKey: 'order-7' })).to.equal(450)
+    expect(await purge({ bizKey: 'order-7', state: 'inFlight' })).to.equal(1)
+    const { counts } = (await test.ask('GET', `/v1/topics/${topic}`)).body
+    expect(counts).to.include({ total: 1, delayed: 1 })
+    // and they do not come back with what SQL knows
+    await redis.kill()
+    await redis.startEmpty()
+    await eventually(async () => {
+      const { body } = await test.ask('GET', `/v1/topics/${topic}`)
+      expect(body.counts).to.include({ total: 1, delayed: 1 })
+    }, 60_000)
+  })
+
+  it('takes a message with an endpoint of its own while Redis is away', async () => {
+    const topic = test.topic()
+    const { body: endpoint } = await test.ask('POST', '/v1/endpoints', { url: 'https://hooks.example/' })
+    await test.ask('PUT', `/v1/topics/${topic}`, { endpoint: endpoint.id })
+    const push = (endpoint: string, id: string): Promise<Answer> =>
+      test.ask('POST', `/v1/topics/${topic}/messages`, { id, endpoint, delay: 3_600_000 })
+    expect((await push(endpoint.id, 'before')).body.outcome).to.equal('added')
+    await redis.kill()
+    try {
+      const answer = await push(endpoint.id, 'meanwhile')
+      expect([answer.status, answer.body.outcome], JSON.stringify(answer.body)).to.deep.equal([201, 'journalled'])
+    } finally {
+      await redis.startEmpty()
+    }
+    // Redis gets it when no other instance can be about to bring it
+    await eventually(async () => {
+      const { body } = await test.ask('GET', `/v1/topics/${topic}/messages/meanwhile`)
+      expect(body.state).to.be.oneOf(['accepted', 'delayed'])
+      expect(body).to.have.property('endpoint', endpoint.id)
+    }, 60_000)
+    await test.ask('DELETE', `/v1/endpoints/${endpoint.id}?force`)
+  })
+
   it('gives a message the delay that its topic has just got', async () => {
     const topic = test.topic()
     await test.ask('PUT', `/v1/topics/${topic}`, { delay: 1 })
@@ -74,7 +139,7 @@ describe('the service with a journal', function () {
     expect(body).to.include({ id: 'after', state: 'delayed' })
   })
 
-  it('shows what happened to a message that is gone from Redis, and knows its journal in readiness and metrics', async () => {
+  it('shows the history of a message that is gone from Redis, and its journal in readiness and metrics', async () => {
     const topic = test.topic()
     await test.ask('POST', `/v1/topics/${topic}/messages`, { id: 'a', body: 1 })
     expect(await receiveAll(topic, 1)).to.deep.equal(new Set(['a']))
@@ -106,7 +171,7 @@ describe('the service with a journal', function () {
     }, 60_000)
   })
 
-  it('finds messages by their business key, also those that are over, over topics and shards in pages', async () => {
+  it('finds messages by their business key, also final ones, over topics and shards in pages', async () => {
     const [one, two] = [test.topic(), test.topic()]
     await test.ask('PUT', `/v1/topics/${two}`, { shards: 3 })
     const push = (topic: string, id: string, bizKey?: string): Promise<Answer> =>

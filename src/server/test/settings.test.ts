@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ConfigError, loadSettings, unknownVariables, type Sources } from '../config/load-settings.js'
+import { ConfigError, loadSettings, unknownVariables, whereabouts, type Sources } from '../config/load-settings.js'
 import { flagOf, SETTING_NAMES, SETTINGS, variableOf } from '../config/server-settings.js'
 
 describe('the settings of the service', () => {
@@ -28,7 +28,7 @@ describe('the settings of the service', () => {
     return []
   }
 
-  it('have their defaults where nothing is given', () => {
+  it('have their defaults if nothing is given', () => {
     const settings = loadSettings({})
     for (const name of SETTING_NAMES) expect(settings[name], name).to.equal(SETTINGS[name].initial)
   })
@@ -51,20 +51,31 @@ describe('the settings of the service', () => {
     expect([port, host, maxBatch, createTopics]).to.deep.equal([4, 'variable', 3, false])
   })
 
+  it('say where Redis and the journal are, whatever is wrong with the others', () => {
+    const config = file('d.yaml', 'redis: redis://a:1\njournal-mode: async\nport: none\nread-only: true\n')
+    const { redis, journal } = whereabouts({ REDELAYED_CONFIG: config, REDELAYED_PORT: 'none' })
+    expect({ redis, journal }).to.deep.equal({ redis: 'redis://a:1', journal: SETTINGS.journal.initial })
+  })
+
+  it('a wrong mode of the journal is one mistake, not two', () => {
+    const args = ['--redis', 'redis://a:1', '--journal-mode', 'often']
+    expect(problems({ args })).to.have.length(1)
+  })
+
   it('take durations, sizes, switches and lists', () => {
     expect(loadSettings({ args: ['--max-wait', '1.5s'] }).maxWait).to.equal(1_500)
     expect(problems({ args: ['--max-wait', '1.5ms'] })).to.deep.equal(['--max-wait: expected 0 ms to 600000 ms'])
     const args = ['--max-wait=2m', '--max-message-bytes', '64kb', '--no-create-topics']
-    const env = { REDELAYED_REDIS_CLUSTER: 'redis://a:1, rediss://b:2' }
+    const env = { REDELAYED_REDIS_CLUSTER: 'redis://a:1, redis://b:2' }
     const { maxWait, maxMessageBytes, createTopics, redisCluster } = loadSettings({ args, env })
     expect([maxWait, maxMessageBytes, createTopics]).to.deep.equal([120_000, 65_536, false])
-    expect(redisCluster).to.deep.equal(['redis://a:1', 'rediss://b:2'])
+    expect(redisCluster).to.deep.equal(['redis://a:1', 'redis://b:2'])
     const config = file('list.yaml', 'redis-cluster:\n  - redis://a:1\n  - redis://b:2\n')
     expect(loadSettings({ args: ['--config', config] }).redisCluster).to.have.length(2)
     expect(loadSettings({ args: ['--create-topics', '--port', '1'] }).createTopics).to.equal(true)
   })
 
-  it('all mistakes are said at once, without the values', () => {
+  it('all mistakes are reported at once, without the values', () => {
     const config = file('d.yaml', 'prot: 1\nmax-batch: {}\nlog-level: loud\n')
     const args = [
       '--port',
@@ -111,7 +122,7 @@ describe('the settings of the service', () => {
     ])
   })
 
-  it('REDIS_URL is the Redis where no other is given', () => {
+  it('REDIS_URL is the Redis if no other is given', () => {
     expect(loadSettings({ env: { REDIS_URL: 'redis://a' } }).redis).to.equal('redis://a')
     expect(loadSettings({ args: ['--redis=redis://b'], env: { REDIS_URL: 'redis://a' } }).redis).to.equal('redis://b')
     expect(loadSettings({ env: { REDIS_URL: 'redis://a', REDELAYED_REDIS_CLUSTER: 'redis://c' } }).redis).to.equal(
@@ -131,7 +142,7 @@ describe('the settings of the service', () => {
     expect(maxBodiesBytes).to.equal(16 * 1_048_576)
   })
 
-  it('variables that begin as theirs and are none are known', () => {
+  it('variables with their prefix that are not settings are reported', () => {
     const env = {
       REDELAYED_PROT: '1',
       REDELAYED_PORT: '1',
@@ -142,7 +153,7 @@ describe('the settings of the service', () => {
     expect(unknownVariables(env)).to.deep.equal(['REDELAYED_PROT'])
   })
 
-  it('a file that is no configuration is a mistake', () => {
+  it('a file that is not a configuration is a mistake', () => {
     for (const [content, expected] of [
       ['- a\n- b', /expected lines such as/],
       ['a: [', /cannot be read/],

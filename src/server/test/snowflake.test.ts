@@ -32,7 +32,7 @@ describe('snowflakes', () => {
     expect([...new Set(drawn)].sort()).to.deep.equal(drawn)
   })
 
-  it('are of no time outside of those of their worker', () => {
+  it('have no time outside the range of their worker', () => {
     const ids = new Snowflake()
     expect(timeOf(ids.draw({ ...worker, from: NOW + 500 }, NOW) ?? '')).to.equal(NOW + 500)
     expect(ids.draw({ ...worker, upTo: NOW - 1 }, NOW)).to.equal(undefined)
@@ -55,7 +55,7 @@ describe('worker numbers', function () {
     redis.disconnect()
   })
 
-  /** `crashes`: it leases its number once, and reaches Redis no more. */
+  /** `crashes`: it leases its number once, and then no longer reaches Redis. */
   async function start(options: WorkerLeaseOptions, { crashes = false } = {}): Promise<WorkerLease> {
     let hasCrashed = false
     const asLongAsItLives = <A extends unknown[]>(run: (...args: A) => Promise<unknown>) => {
@@ -83,7 +83,7 @@ describe('worker numbers', function () {
   }
 
   it('are different for all that live, and free when they are given back', async () => {
-    await redis.hset(key, 'first', 1) // so that ids are of now, and numbers are free when now is over
+    await redis.hset(key, 'first', 1) // so that ids start now, and numbers are free after that
     const [first, second] = [await start({ count: 2 }), await start({ count: 2 })]
     expect([workerOf(first.draw()), workerOf(second.draw())].sort()).to.deep.equal([0, 1])
     expect(await refused(start({ count: 2 }))).to.equal('ERR_NO_WORKER_NUMBER')
@@ -144,7 +144,7 @@ describe('worker numbers', function () {
 describe('a service with the ids snowflake', function () {
   this.timeout(60_000)
 
-  it('draws others than a second one, as texts', async () => {
+  it('draws other ids than a second one, as texts', async () => {
     const services = [await startTestService({ ids: 'snowflake' }), await startTestService({ ids: 'snowflake' })]
     try {
       const topic = services[0]!.topic()

@@ -16,7 +16,7 @@ describe('JSON that is read strictly', () => {
       const value = { [text]: [text, text, { a: text }], b: text }
       expect(read(JSON.stringify(value)), text).to.deep.equal(value)
     }
-    // the quotes of what is escaped are none: the second key is one of the outer object
+    // escaped quotes do not end a text: the second key belongs to the outer object
     expect(read('{"a":"\\\\","a":1}')).to.equal('repeated-key')
     expect(read('{"a":"\\\\\\",\\"a\\":1"}')).to.deep.equal({ a: '\\","a":1' })
     expect(read('{"\\u0061":1,"a":2}')).to.equal('repeated-key')

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { ConnectionError, createClient, RedelayedError, type RedelayedClient } from 'redelayed'
 import { Pauses } from '../console/pauses.js'
 import { JournalError } from '../errors.js'
-import { createJournal, type Journal } from '../journal/journal.js'
+import { createJournal, openJournal, type Journal } from '../journal/journal.js'
 import { TopicRegistry } from '../topics/registry.js'
 import { Topic } from '../topics/topic.js'
 import { TOPIC_DEFAULTS } from '../topics/topic-settings.js'
@@ -15,7 +15,7 @@ import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService, type Answer } from './support/service.js'
 
-/** Lets a deletion go on when it is too old to write: by the clock of this process more than five seconds after Redis confirmed its lock. */
+/** Continues a deletion when it is too old to write: by the clock of this process, more than five seconds after Redis confirmed its lock. */
 async function tooLate<T>(goOn: () => void, ended: Promise<T>): Promise<T> {
   const now = performance.now.bind(performance)
   performance.now = () => now() + 7_500
@@ -38,6 +38,8 @@ describe('a topic that is deleted', function () {
   const all: Topics[] = []
   /** How often each instance has looked for pauses that deletions have left. */
   let looks: number[]
+  /** How often the lock of a topic was refused to a request. */
+  let refusals: Map<string, number>
   const limits = {
     createTopics: true,
     maxTopics: 100,
@@ -55,6 +57,7 @@ describe('a topic that is deleted', function () {
     journal = await createJournal({ url: `sqlite:${join(dir, 'journal.db')}` })
     detached = []
     looks = []
+    refusals = new Map()
     const detach = journal.detach.bind(journal) as (queue: { name: string }) => Promise<void>
     journal.detach = (queue: { name: string }) => {
       detached.push(queue.name)
@@ -74,7 +77,12 @@ describe('a topic that is deleted', function () {
     const pauses = new Pauses(plain)
     const at = looks.push(0) - 1
     const redis = {
-      set: plain.set.bind(plain),
+      set: async (key: string, token: string, px: 'PX', ms: number, nx: 'NX'): Promise<unknown> => {
+        const answer = await plain.set(key, token, px, ms, nx)
+        const request = `${key} ${token}`
+        if (answer !== 'OK') refusals.set(request, (refusals.get(request) ?? 0) + 1)
+        return answer
+      },
       hset: plain.hset.bind(plain),
       hdel: plain.hdel.bind(plain),
       eval: plain.eval.bind(plain),
@@ -93,12 +101,19 @@ describe('a topic that is deleted', function () {
     await topics.start()
     return topics
   }
-  /** Until each instance has looked for pauses, and has done with them what it does. */
+  /** Waits until each instance has looked for pauses and handled them. */
   async function haveLooked(): Promise<void> {
     const before = [...looks]
     expect(before).to.not.have.length(0)
     // a look begins after the end of the one before it, so the one in between is whole
     await eventually(() => before.forEach((count, at) => expect(looks[at]).to.be.at.least(count + 2)))
+  }
+  /** Resolves when this many requests wait for the lock of a topic: they ask repeatedly, unlike those that only look for pauses. */
+  async function wait(name: string, requests: number): Promise<void> {
+    await eventually(() => {
+      const again = [...refusals].filter(([request, times]) => request.includes(`{${name}} `) && times > 1)
+      expect(again).to.have.length(requests)
+    })
   }
   const states = async (topics: Topics, name: string): Promise<(string | undefined)[]> => {
     const { topic } = await topics.get(name)
@@ -126,12 +141,12 @@ describe('a topic that is deleted', function () {
     expect((await topics.list())[0]?.record.settings.delay).to.equal(7)
     await topics.delete('orders', false)
     expect(await names()).to.deep.equal([])
-    // what another instance has made is there when the read is old
+    // a topic of another instance appears once the read is old
     await new TopicRegistry(client).create('other', { settings: TOPIC_DEFAULTS, createdAt: 1 })
     await eventually(async () => expect(await names()).to.deep.equal(['other']))
   })
 
-  it('is among foreign records of topics, which keep no service from starting, and no topic from being used', async () => {
+  it('can be used, and the service can start, among foreign records of topics', async () => {
     const key = '{redelayed-server:topics}'
     for (let n = 0; n < 300; n++) {
       await plain.hset(`redelayed:reliable:messages:${key}`, `foreign${n}`, '\0{"settings":{"shards":1},"createdAt":1}')
@@ -155,7 +170,7 @@ describe('a topic that is deleted', function () {
     await topics.stop()
   })
 
-  it('is followed by the journal no more, and anew when it is made again', async () => {
+  it('is no longer followed by the journal, and followed anew when it is made again', async () => {
     const topics = await start(journal)
     for (const settings of [{}, { shards: 2 }]) {
       const name = settings.shards === undefined ? 'one' : 'two'
@@ -173,7 +188,7 @@ describe('a topic that is deleted', function () {
 
   it('has messages that the journal has accepted and Redis does not have yet', async () => {
     let isDying = false
-    const dying = await createJournal(
+    const dying = await openJournal(
       { url: `sqlite:${join(dir, 'dying.db')}` },
       {
         afterCommit: () => {
@@ -220,12 +235,12 @@ describe('a topic that is deleted', function () {
     expect(tries).to.equal(2)
   })
 
-  it('a change of it that took too long is not said to be undone where its queue has it already', async () => {
+  it('a change of it that took too long has an unknown outcome if its queue has it already', async () => {
     const topics = await start()
     await topics.put('slow', {})
     const { configure } = Topic.prototype as { configure: (this: Topic, how: { enable: boolean }) => Promise<void> }
     const now = performance.now.bind(performance)
-    // for so long that the lock is not certain any more
+    // so long that the lock is no longer certain
     Topic.prototype.configure = async function (this: Topic, how) {
       await configure.call(this, how)
       performance.now = () => now() + 6_000
@@ -245,7 +260,7 @@ describe('a topic that is deleted', function () {
     const [pushed] = await topics.pusher.push(name, [{ id: 'a' }])
     return pushed instanceof RedelayedError ? pushed.code : pushed?.outcome
   }
-  /** Has the deletion wait between its pause and its end. */
+  /** Makes the deletion wait between its pause and its end. */
   async function deletionOf(topics: Topics, name: string) {
     const { topic } = await topics.get(name)
     const purge = topic.purge.bind(topic)
@@ -265,7 +280,7 @@ describe('a topic that is deleted', function () {
     return { goOn, ended }
   }
 
-  it('is deleted by one request at a time, of all instances: the others find none, and open it for no pushes', async () => {
+  it('is deleted by only one request of all instances: the others do not find it, and do not resume its pushes', async () => {
     const [topics, other] = [await start(), await start()]
     await topics.put('once', {})
     await push(topics, 'once')
@@ -276,7 +291,7 @@ describe('a topic that is deleted', function () {
       count++
       return answer
     })
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    await wait('once', others.length)
     expect(await push(other, 'once')).to.equal('ERR_OPERATION_DISABLED')
     expect(count, 'none is answered before it is known').to.equal(0)
     goOn()
@@ -298,7 +313,7 @@ describe('a topic that is deleted', function () {
       if (before !== undefined) await other.pausePushes(name, before)
       const { goOn, ended } = await deletionOf(topics, name)
       const operator = meanwhile === undefined ? undefined : other.pausePushes(name, meanwhile)
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      if (operator !== undefined) await wait(name, 1)
       goOn(new Error('Redis does not answer'))
       await ended
       await operator
@@ -373,7 +388,7 @@ describe('a topic that is deleted', function () {
       }
   })
 
-  it('is a conflict for who changes it, where others make and delete it all the time', async () => {
+  it('is busy for a change while others keep making and deleting it', async () => {
     const topics = await start()
     await topics.put('busy', {})
     const own = Object.getOwnPropertyDescriptor(TopicRegistry.prototype, 'replace') as PropertyDescriptor
@@ -388,8 +403,8 @@ describe('a topic that is deleted', function () {
     }
   })
 
-  it('leaves no dead letters in SQL that a Redis without data would get back', async () => {
-    // nothing is read but when the service asks for it
+  it('leaves no dead letters in SQL that a restore would put back', async () => {
+    // the journal reads only when the service asks for it
     const still = await createJournal({ url: `sqlite:${join(dir, 'still.db')}`, background: false })
     const topics = await start(still)
     const open = async (): Promise<number> => {
@@ -435,7 +450,7 @@ describe('a topic that is deleted', function () {
     expect((await topic.journal?.get('a'))?.state).to.equal('removed')
   })
 
-  it('gets after a restore the settings that the registry has, not those that an instance remembers', async () => {
+  it('gets the settings of the registry after a restore, not those that an instance remembers', async () => {
     const topics = await start(journal)
     const other = await start()
     const queue = client.getReliableQueue('kept')
@@ -447,7 +462,7 @@ describe('a topic that is deleted', function () {
     await eventually(async () => expect((await queue.getConfig()).timeToLive).to.equal(90_000))
   })
 
-  it('is followed no more by the other instances either, but is while Redis has only lost its data', async () => {
+  it('is no longer followed by the other instances either, but stays followed if Redis has only lost its data', async () => {
     const topics = await start(journal)
     const other = await start()
     await topics.put('gone', {})
@@ -471,7 +486,7 @@ describe('idempotency keys', function () {
   })
   afterEach(() => redis.stop())
 
-  it('are as many as there may be, for as long as they are known', async () => {
+  it('are limited in number and in time', async () => {
     const server = await startTestService({ redis: redis.url, maxIdempotencyKeys: 8, idempotencyPeriod: 15_000 })
     try {
       const topic = server.topic()

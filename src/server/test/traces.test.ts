@@ -54,7 +54,7 @@ describe('a trace', function () {
   })
   afterEach(() => stop())
 
-  it('goes from the request through the queue to the webhook, and to who receives', async () => {
+  it('goes from the request through the queue to the webhook, and to the receiver', async () => {
     const [hooked, pulled] = [server.topic(), server.topic()]
     const { id: endpoint } = (await server.ask('POST', '/v1/endpoints', { url })).body
     await server.ask('PUT', `/v1/topics/${hooked}`, { endpoint })
@@ -124,7 +124,7 @@ describe('a trace', function () {
     }
   })
 
-  it('is no part of what an idempotency key stands for: a repeat has another span', async () => {
+  it('is not part of the request of an idempotency key: a repeat has another span', async () => {
     const topic = server.topic()
     for (const [path, body] of [
       [`/v1/topics/${topic}/messages`, { body: 1 }],

@@ -16,7 +16,7 @@ import { newSecret, readSecret } from '../delivery/webhook-secret.js'
 const url = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379'
 
 describe('an endpoint that asks for a long pause', () => {
-  it('has no messages taken and given back meanwhile, and then one, to try', async () => {
+  it('leaves messages in the queue meanwhile, and then takes one to try', async () => {
     const polls: number[] = []
     const held = [40, 40, 0]
     let asked = 0
@@ -68,12 +68,12 @@ describe('the gate before an endpoint', () => {
     for (let i = 0; i < times; i++) left.push(await of.leave(id, 'failed'))
     return left
   }
-  /** Moves times of the endpoint into the past, as if so long had gone by. */
+  /** Moves the times of the endpoint into the past, as if `ms` had passed. */
   const age = async (ms: number, ...fields: string[]) => {
     for (const field of fields) if (await redis.hexists(keyOf(id), field)) await redis.hincrby(keyOf(id), field, -ms)
   }
 
-  it('is open for an endpoint of which nothing is known', async () => {
+  it('is open for an unknown endpoint', async () => {
     expect(await gate.enter(id)).to.equal(0)
   })
 
@@ -87,11 +87,11 @@ describe('the gate before an endpoint', () => {
     expect(await other.enter(id)).to.be.within(25_000, 30_000)
   })
 
-  it('stays open for the other messages where an endpoint refuses some because of what they are', async () => {
+  it('stays open for other messages if an endpoint refuses some because of their content', async () => {
     for (let i = 0; i < 30; i++) expect((await gate.leave(id, 'refused')).hasOpened).to.equal(false)
     expect(await gate.enter(id)).to.equal(0)
     expect(await gate.state(id, Date.now())).to.include({ state: 'closed', tried: 30, failed: 0 })
-    // nothing has been delivered all the same
+    // still no webhook was delivered
     await redis.hset(`redelayed:service:endpoint:{${id}}`, 'failingSince', Date.now() - 60_000)
     expect((await gate.leave(id, 'refused')).failingMs).to.be.within(30_000, 90_000)
     // an endpoint that answers so is there again
@@ -101,7 +101,7 @@ describe('the gate before an endpoint', () => {
     expect(await gate.enter(id)).to.equal(0)
   })
 
-  it('says how it is: closed with the counts of a minute, open, half open, held by a pause', async () => {
+  it('reports its state: closed with the counts of a minute, open, half open, held by a pause', async () => {
     await fail(9)
     expect(await gate.state(id, Date.now())).to.deep.equal({ state: 'closed', tried: 9, failed: 9 })
     await gate.leave(id, 'failed', 60_000)
@@ -113,7 +113,7 @@ describe('the gate before an endpoint', () => {
     expect(await gate.state(id, until + 60_000)).to.include({ tried: 0, failed: 0 })
   })
 
-  it('says for how long it is held, and lets nothing through by that', async () => {
+  it('reports for how long it is held, and lets no webhook through by that', async () => {
     expect(await gate.heldMs(id)).to.equal(0)
     await gate.leave(id, 'failed', 60_000)
     expect(await gate.heldMs(id)).to.be.within(55_000, 60_000)
@@ -163,7 +163,7 @@ describe('the gate before an endpoint', () => {
     expect(await gate.enter(id)).to.be.within(15_000, 20_000)
   })
 
-  it('says for how long nothing was delivered', async () => {
+  it('reports for how long no webhook was delivered', async () => {
     expect((await gate.leave(id, 'failed')).failingMs).to.equal(0)
     await age(432_000_000, 'failingSince')
     expect((await gate.leave(id, 'failed')).failingMs).to.be.within(432_000_000, 432_060_000)
@@ -185,11 +185,11 @@ describe('the gate before an endpoint', () => {
     })
   }
 
-  it('has no limit of its own where an endpoint allows many', async () => {
+  it('has no limit of its own if an endpoint allows many', async () => {
     for (let i = 0; i < 50; i++) expect(await gate.enter(id, 1_000), String(i)).to.equal(0)
   })
 
-  it('works after the server has forgotten its scripts, and says what else is wrong', async () => {
+  it('works after the server has forgotten its scripts, and reports other errors', async () => {
     await redis.script('FLUSH')
     expect(await gate.enter(id)).to.equal(0)
     const fail = (): Promise<never> => Promise.reject(new Error('OOM command not allowed'))
@@ -252,7 +252,7 @@ describe('a delivery', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  it('is judged by its answer, whatever becomes of the gate after it', async () => {
+  it('is judged by its answer, even if the gate fails after it', async () => {
     const errors: unknown[] = []
     const gate = {
       enter: async () => 0,
@@ -268,7 +268,7 @@ describe('a delivery', () => {
     expect(errors.map(String)).to.deep.equal(['Error: READONLY'])
   })
 
-  it('waits while the gate does not answer, and that is no attempt', async () => {
+  it('waits while the gate does not answer, which does not count as an attempt', async () => {
     const errors: unknown[] = []
     const gate = { enter: () => new Promise(() => undefined) } as unknown as EndpointGate
     const webhook = { id: 'm.1', body: Buffer.from('{}'), contentType: 'application/json', attempt: 1 }

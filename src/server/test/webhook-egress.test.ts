@@ -71,7 +71,7 @@ const HOSTILE = [
   '',
 ]
 
-/** Names that lead inside, by their addresses. */
+/** Names that lead to private addresses, with these addresses. */
 const NAMES: Record<string, readonly string[]> = {
   localhost: ['127.0.0.1', '::1'],
   'localhost.': ['127.0.0.1'],

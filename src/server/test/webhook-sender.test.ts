@@ -2,13 +2,14 @@ import { expect } from 'chai'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { createServer as createTcpServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net'
+import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { writeCertificate } from '../../../test/support/certificate.js'
 import { EgressPolicy } from '../delivery/egress-policy.js'
 import { Sender, type SenderOptions } from '../delivery/sender.js'
 import { verdictOn } from '../delivery/verdict.js'
+import { listen as listenOn } from './support/listen.js'
 
 const policy = new EgressPolicy({ allowNetworks: ['127.0.0.0/8'] })
 
@@ -24,14 +25,7 @@ describe('sending webhooks', () => {
     return sender
   }
 
-  async function listen(server: Server | TcpServer): Promise<number> {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    ends.push(async () => {
-      if ('closeAllConnections' in server) server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    })
-    return (server.address() as AddressInfo).port
-  }
+  const listen = (server: Server | TcpServer): Promise<number> => listenOn(server, ends)
 
   async function urlOf(handle: RequestListener): Promise<URL> {
     return new URL(`http://127.0.0.1:${await listen(createServer(handle))}/hook?a=1`)
@@ -57,7 +51,7 @@ describe('sending webhooks', () => {
     expect(answer).to.include({ is: 'answer', status: 200 })
   })
 
-  it('ends in time what waits for a connection', async () => {
+  it('ends requests in time that wait for a connection', async () => {
     let found: (addresses: string[]) => void = () => undefined
     const sender = senderWith({ lookup: () => new Promise((resolve) => (found = resolve)), connectTimeoutMs: 30_000 })
     const answer = await sender.post(new URL('http://example.com/'), {}, Buffer.from('x'), { timeoutMs: 100 })
@@ -134,7 +128,7 @@ describe('sending webhooks', () => {
     }
   })
 
-  it('says why there is no answer: refused, reset, no HTTP, headers without an end', async () => {
+  it('says why there is no answer: refused, reset, invalid HTTP, endless headers', async () => {
     const port = await listen(createTcpServer())
     await ends.pop()?.()
     const reasons = [
@@ -175,7 +169,7 @@ describe('sending webhooks', () => {
     const server = createTlsServer({ key: read('key'), cert: read('pem') }, (_, response) => response.end('safe'))
     const port = await listen(server)
     const sender = senderWith({ ca: read('pem'), lookup: async () => ['127.0.0.1'] })
-    // the certificate is of this address and of no name
+    // the certificate is for this address and not for a name
     expect(await sender.post(new URL(`https://127.0.0.1:${port}/`), {}, Buffer.from('x'))).to.include({ status: 200 })
     expect(await sender.post(new URL(`https://other.example:${port}/`), {}, Buffer.from('x'))).to.include({
       reason: 'ERR_TLS_CERT_ALTNAME_INVALID',
@@ -187,12 +181,12 @@ describe('sending webhooks', () => {
   })
 })
 
-describe('what an answer means', () => {
+describe('the verdict on an answer', () => {
   const NOW = Date.parse('2026-11-22T12:00:00Z')
   const answered = (status: number, retryAfter?: string) =>
     verdictOn({ is: 'answer', status, retryAfter, body: Buffer.alloc(0), tookMs: 1 }, NOW)
 
-  it('2xx: delivered; 410: gone; what is about the message alone: refused; anything else failed, redirects too', () => {
+  it('2xx: delivered; 410: gone; errors of the message alone: refused; anything else: failed, redirects too', () => {
     for (const status of [200, 201, 204, 299]) expect(answered(status)).to.deep.equal({ is: 'delivered' })
     expect(answered(410)).to.deep.equal({ is: 'gone' })
     for (const status of [400, 409, 413, 415, 422])

@@ -19,10 +19,10 @@ interface Request {
   readonly body: string
 }
 
-/** An endpoint that notes what it gets. */
+/** An endpoint that records its webhooks. */
 class Receiver {
   readonly requests: Request[] = []
-  /** Of the path; without it 200. */
+  /** The status that the path answers; default 200. */
   readonly answers = new Map<string, (response: ServerResponse, body: string) => void>()
   readonly #server: Server
 
@@ -115,7 +115,7 @@ describe('webhooks', function () {
     await receiver.stop()
   })
 
-  /** An endpoint with a path of its own, and a topic that has it. */
+  /** Makes an endpoint with its own path, and a topic that uses it. */
   async function endpoint(more: object = {}, settings: object = {}) {
     const path = `/hook-${count++}`
     const url = `http://127.0.0.1:${receiver.port}${path}`
@@ -164,7 +164,7 @@ describe('webhooks', function () {
     const stateOf = async (id: string) => (await test.ask('GET', `/v1/topics/${usual.topic}/messages/${id}`)).body
     await eventually(async () => expect((await stateOf('fails')).state).to.equal('dead'), 60_000)
     expect((await stateOf('fails')).failures.at(-1)?.reason).to.include(`there is no endpoint ${gone.id}`)
-    // it was looked at, and waits without an attempt
+    // it was taken and given back, without an attempt
     await eventually(async () => {
       const { state, dueAt, failures } = await stateOf('waits')
       expect([state, dueAt > Date.now() + 10_000, failures.length]).to.deep.equal(['delayed', true, 0])
@@ -172,7 +172,7 @@ describe('webhooks', function () {
     expect(receiver.requests).to.deep.equal([])
   })
 
-  it('have endpoints of messages only where the topic has one and the key is for all topics', async () => {
+  it('use endpoints of messages only if the topic has one and the key is for all topics', async () => {
     const { id, topic } = await endpoint()
     const plain = test.topic()
     const refused = await push(plain, 1, { endpoint: id })
@@ -190,6 +190,29 @@ describe('webhooks', function () {
     const fanned = { topics: [topic, plain], endpoint: id, body: 1 }
     const { status, body } = await test.ask('POST', '/v1/messages', fanned)
     expect([status, body.results.map(({ problem }) => problem?.code)]).to.deep.equal([207, [undefined, 'no-endpoint']])
+  })
+
+  it('of a push with a key have the same answer after their endpoint was deleted, but a new request is refused', async () => {
+    const { topic } = await endpoint()
+    const { id } = await endpoint()
+    const body = { body: 1, endpoint: id, delay: 3_600_000 }
+    const once = (path: string, given: object, key: string) =>
+      test.ask('POST', path, given, { headers: { 'idempotency-key': key } })
+    const [path, fanned] = [`/v1/topics/${topic}/messages`, { ...body, topics: [topic] }]
+    const first = [await once(path, body, 'k'), await once('/v1/messages', fanned, 'k')]
+    expect(first.map(({ status }) => status)).to.deep.equal([201, 201])
+    await test.ask('DELETE', `/v1/endpoints/${id}?force`)
+    const again = [await once(path, body, 'k'), await once('/v1/messages', fanned, 'k')]
+    expect(again.map((each) => each.body)).to.deep.equal(first.map((each) => each.body))
+    expect(again.map(({ headers }) => headers.get('idempotency-replayed'))).to.deep.equal(['true', 'true'])
+    for (const [given, key] of [
+      [body, 'other'],
+      [{ ...body, body: 2 }, 'k'],
+    ] as const) {
+      const refused = await once(path, given, key)
+      expect([refused.status, refused.body.code], key).to.deep.equal([404, 'endpoint-not-found'])
+    }
+    expect(await total(topic)).to.equal(2)
   })
 
   it('are listed for all endpoints together, the newest first, in pages', async () => {
@@ -284,6 +307,12 @@ describe('webhooks', function () {
         `"key":"service","method":"PATCH","path":"/v1/endpoints/${id}?disabled=gone"`,
       )
     }, 60_000)
+    await eventually(async () => {
+      const text = (await test.ask('GET', '/metrics')).body
+      expect(text)
+        .to.match(/^redelayed_endpoints\{state="gone"\} [1-9]\d*$/m)
+        .and.match(/^redelayed_endpoints\{state="well"\} \d+$/m)
+    }, 60_000)
     receiver.answers.delete(path)
     expect(await total(topic), 'it waits').to.equal(1)
     expect(receiver.of(path), 'what is gone gets nothing more').to.have.length(1)
@@ -292,7 +321,67 @@ describe('webhooks', function () {
     expect(receiver.of(path)).to.have.length(2)
   })
 
-  it('go on within seconds where an operator enables an endpoint that has asked for a pause of a day', async () => {
+  it('end at an endpoint that has taken none for five days, which begin anew with each delivery', async () => {
+    const FIVE_DAYS = 5 * 86_400_000
+    const { id, path, topic } = await endpoint({}, { retryDelays: [600_000] }) // so each message is tried once
+    const redis = new Redis(redisUrl())
+    const stored = `redelayed:service:endpoint:{${id}}`
+    const began = Date.now()
+    /** Since when the endpoint has failed, by the clock of Redis; 0 if it does not fail. */
+    const failingSince = async () => Number(await redis.hget(stored, 'failingSince'))
+    const failFor = (ms: number) => redis.hset(stored, 'failingSince', Date.now() - ms)
+    const state = async () => {
+      const { enabled, disabled } = (await test.ask('GET', `/v1/endpoints/${id}`)).body
+      return [enabled, disabled?.reason]
+    }
+    let pushed = 0
+    /** One webhook, until its outcome is recorded. */
+    const send = async (status: number) => {
+      receiver.answers.set(path, (response) => response.writeHead(status).end())
+      expect((await push(topic, ++pushed)).status).to.equal(201)
+      await eventually(async () => {
+        const { deliveries } = (await test.ask('GET', `/v1/endpoints/${id}/deliveries`)).body
+        expect(deliveries).to.have.length(pushed)
+      }, 60_000)
+    }
+    try {
+      await send(500)
+      expect(await failingSince()).to.be.greaterThan(began - 1_000)
+      await failFor(FIVE_DAYS - 3_600_000)
+      await send(500)
+      expect(await state(), 'an hour is missing').to.deep.equal([true, undefined])
+      await send(204)
+      expect(await failingSince(), 'a delivery ends it').to.equal(0)
+      await send(500)
+      expect(await failingSince(), 'it begins anew').to.be.greaterThan(began - 1_000)
+      expect(await state()).to.deep.equal([true, undefined])
+
+      await failFor(FIVE_DAYS)
+      await send(500)
+      await eventually(async () => {
+        expect(await state()).to.deep.equal([false, 'failing'])
+        const { body: audit } = await test.ask('GET', '/v1/audit?limit=1000')
+        expect(JSON.stringify(audit)).to.include(
+          `"key":"service","method":"PATCH","path":"/v1/endpoints/${id}?disabled=failing"`,
+        )
+      }, 60_000)
+      await eventually(async () => {
+        const text = (await test.ask('GET', '/metrics')).body
+        expect(text).to.match(/^redelayed_endpoints\{state="failing"\} [1-9]\d*$/m)
+      }, 60_000)
+      expect((await push(topic, ++pushed)).status).to.equal(201)
+
+      await test.ask('PATCH', `/v1/endpoints/${id}`, { enabled: true })
+      expect(await failingSince(), 'the operator says that it works').to.equal(0)
+      await eventually(() => expect(receiver.of(path)).to.have.length(pushed), 60_000)
+      await eventually(async () => expect(await failingSince()).to.be.greaterThan(began - 1_000), 60_000)
+      expect(await state(), 'one more failure does not disable it').to.deep.equal([true, undefined])
+    } finally {
+      redis.disconnect()
+    }
+  })
+
+  it('continue within seconds when an operator enables an endpoint that has asked for a pause of a day', async () => {
     const { id, path, topic } = await endpoint()
     receiver.answers.set(path, (response) => response.writeHead(503, { 'retry-after': '86400' }).end())
     await push(topic, 1)
@@ -307,7 +396,7 @@ describe('webhooks', function () {
     await eventually(() => expect(receiver.of(path).map(({ body }) => body)).to.deep.equal(['1', '2']), 60_000)
   })
 
-  it('are signed with each secret for as long as was promised for it, also where it is rotated twice', async () => {
+  it('are signed with each secret for as long as was set for it, also if it is rotated twice', async () => {
     const { id, path, secret } = await endpoint()
     const rotate = () => test.ask('POST', `/v1/endpoints/${id}/rotate-secret`, { keepPrevious: 3_600_000 })
     const [first, rotated] = [await rotate(), await rotate()]
@@ -326,7 +415,7 @@ describe('webhooks', function () {
     expect(JSON.stringify((await test.ask('GET', `/v1/endpoints/${id}`)).body)).to.not.include('whsec_')
   })
 
-  it('that an endpoint refuses because of what they are hold up none of its other topics', async () => {
+  it('that an endpoint refuses because of their content do not hold up its other topics', async () => {
     const { id, path, topic } = await endpoint({}, { retryDelays: [600_000] })
     receiver.answers.set(path, (response, body) => response.writeHead(body === '"bad"' ? 422 : 204).end('no'))
     for (let at = 0; at < 20; at++) await push(topic, 'bad')
@@ -447,7 +536,7 @@ describe('webhooks', function () {
     await eventually(() => expect(receiver.of(path)).to.have.length(2), 60_000)
   })
 
-  it('go where they went before, where an endpoint cannot be made for all of its topics', async () => {
+  it('go where they went before if an endpoint cannot be made for all of its topics', async () => {
     const { id: before, topic } = await endpoint({}, { delay: 5 })
     const other = test.topic()
     await test.ask('PUT', `/v1/topics/${other}`, {})
@@ -483,7 +572,7 @@ describe('webhooks', function () {
     }
   })
 
-  it('get an endpoint without a loss of what the settings of a topic are given meanwhile', async () => {
+  it('get an endpoint without losing changes of the settings of a topic meanwhile', async () => {
     const topic = test.topic()
     await test.ask('PUT', `/v1/topics/${topic}`, {})
     const url = `http://127.0.0.1:${receiver.port}/meanwhile`
@@ -497,7 +586,7 @@ describe('webhooks', function () {
     }
   })
 
-  it('go nowhere where the operator does not allow it, and a topic gets no endpoint that is not there', async () => {
+  it('go nowhere that the operator does not allow, and a topic cannot get a missing endpoint', async () => {
     for (const url of [
       'http://127.0.0.1/',
       'http://[::1]/',

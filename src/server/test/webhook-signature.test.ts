@@ -25,7 +25,7 @@ describe('signatures of webhooks', () => {
     expect(() => verifier.verify(body.toString(), late)).to.throw('too old')
   })
 
-  it('of two secrets are accepted by whoever knows one of them', () => {
+  it('of two secrets are accepted by a receiver that knows one of them', () => {
     const [old, young] = [newSecret(), newSecret()]
     const headers = { ...signatureHeaders('msg-1', Date.now(), body, [readSecret(young), readSecret(old)]) }
     for (const secret of [old, young])
@@ -47,7 +47,7 @@ describe('signatures of webhooks', () => {
     expect(verify(null, body, key, Buffer.from(signature, 'base64'))).to.equal(false)
   })
 
-  it('are of an id that fits a header and has no point, and different ids stay different', () => {
+  it('have an id that fits a header and has no point, and different ids stay different', () => {
     const ids = ['a.b', 'a b', 'ä', 'a\r\nx-evil: 1', 'a-b', 'a_b:c'].map(
       (id) => signatureHeaders(id, 0, body, [])['webhook-id'],
     )

@@ -2,18 +2,18 @@ import { codecs } from 'redelayed'
 import { BIZ_KEY_HEADER as BIZ_KEY } from '../database/biz-key.js'
 import { ENDPOINT_ID } from './endpoint-id.js'
 
-/** Headers of the service's own begin so; callers cannot give such. */
+/** The prefix of the service's own headers; callers cannot set them. */
 export const OWN_HEADERS = 'redelayed-'
 
 export const BODY = `${OWN_HEADERS}body`
-/** How long a message waits after each of its deliveries, in the place of what its topic says. */
+/** How long a message waits after each of its deliveries, instead of the topic's retry delays. */
 const RETRY_DELAYS = `${OWN_HEADERS}retry-delays`
 const ENDPOINT_IDS = new RegExp(ENDPOINT_ID)
-/** Where its webhook goes, in the place of the endpoint of its topic. */
+/** The endpoint that gets the message's webhook, instead of the topic's. */
 const ENDPOINT = `${OWN_HEADERS}endpoint`
 const json = codecs.json()
 
-/** What a caller can give as a message's content. */
+/** The content of a message, as a caller gives it. */
 export interface BodyInput {
   readonly body?: unknown
   readonly bodyBase64?: string | undefined
@@ -34,8 +34,8 @@ export interface ShownBody {
 }
 
 /**
- * The payload and the headers of the queue's message. A JSON value is its text, which consumers with the library read with `codecs.json()`;
- * bytes are themselves, and a header says so.
+ * The payload and the headers of the queue's message. A JSON value is stored as its text, which consumers with the library read with `codecs.json()`;
+ * bytes are stored as they are, and a header says so.
  */
 export function storedBody(input: BodyInput): { payload: Buffer; headers: Record<string, string> } {
   const { bodyBase64, bizKey, retryDelays, endpoint } = input
@@ -51,7 +51,7 @@ export function jsonBytes(body: unknown): Buffer {
   return Buffer.from(JSON.stringify(body === undefined ? null : body))
 }
 
-/** Of a message that was perhaps added with the library. What is not JSON is shown as bytes. */
+/** The body of a message that may have been added with the library. Payloads that are not JSON are shown as bytes. */
 export function shownBody(payload: Uint8Array, stored: Readonly<Record<string, string>>): ShownBody {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   const { [BODY]: kind, [BIZ_KEY]: bizKey, [RETRY_DELAYS]: _, [ENDPOINT]: __, ...headers } = stored
@@ -74,22 +74,26 @@ export function shownBody(payload: Uint8Array, stored: Readonly<Record<string, s
 
 type Stored = Readonly<Record<string, string>>
 
-/** A list as a request can have it; what else stands there was written by someone else, and says nothing. */
+/** The message's own retry delays. A header that no request can set was written by another program and is ignored. */
 export function ownRetryDelays({ [RETRY_DELAYS]: text }: Stored): number[] | undefined {
   if (text === undefined || !/^\d{1,15}(,\d{1,15}){0,99}$/.test(text)) return undefined
   return text.split(',').map(Number)
 }
 
-/** Those that go along with a webhook. */
+/** The headers that are sent with a webhook. */
 export function sentHeaders({ [BODY]: _, [RETRY_DELAYS]: __, [ENDPOINT]: ___, ...headers }: Stored): Stored {
   return headers
+}
+
+export function ownBizKey({ [BIZ_KEY]: text }: Stored): string | undefined {
+  return text
 }
 
 export function ownEndpoint({ [ENDPOINT]: text }: Stored): string | undefined {
   return text !== undefined && ENDPOINT_IDS.test(text) ? text : undefined
 }
 
-/** Whether the text is base64 of whole bytes, as `Buffer` does not check it. */
+/** Whether the text is valid base64; `Buffer` does not check that. */
 export function isBase64(text: string): boolean {
   return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)
 }

@@ -1,26 +1,26 @@
 import { isUtf8 } from 'node:buffer'
 import { TopicError } from './errors.js'
 
-/** What stands at a place of a cursor; `most`: a number that is not above it. */
+/** The kind of a part of a cursor; `most`: a number of at most that. */
 export type CursorPart = 'number' | 'string' | { readonly most: number }
 
-/** How many bytes a place has at most, such as the name of a topic and the id of a message. */
+/** The most bytes of a cursor's content, such as the name of a topic and the id of a message. */
 const MOST_BYTES = 1_000
 
-/** Where a listing goes on, as a text that callers hand back: numbers, and texts behind the number of their bytes. */
+/** Encodes where a listing continues as a text that callers send back: numbers, and strings after their length in bytes. */
 export function cursorText(place: readonly (number | string)[]): string {
   const parts = place.map((part) => (typeof part === 'number' ? `${part};` : `${Buffer.byteLength(part)}:${part}`))
   return Buffer.from(parts.join('')).toString('base64url')
 }
 
 /**
- * The place of a cursor that this listing has answered, or could have answered: its numbers are whole, and not below 0.
+ * Decodes a cursor that this listing has returned, or could have returned: its numbers are whole and at least 0.
  *
  * @throws TopicError ERR_CURSOR
  */
 export function readCursor(text: string, parts: readonly CursorPart[], mostBytes = MOST_BYTES): (number | string)[] {
   const bytes = Buffer.from(text.slice(0, 2 * mostBytes), 'base64url')
-  // what is no base64url is passed over when it is read
+  // the decoder skips characters that are not base64url
   if (bytes.length > mostBytes || bytes.toString('base64url') !== text || !isUtf8(bytes)) throw notOurs()
   const place: (number | string)[] = []
   let at = 0
@@ -46,5 +46,5 @@ export function readCursor(text: string, parts: readonly CursorPart[], mostBytes
 }
 
 function notOurs(): TopicError {
-  return new TopicError('ERR_CURSOR', 'it is none that this listing has answered')
+  return new TopicError('ERR_CURSOR', 'this listing did not return this cursor')
 }

@@ -2,7 +2,7 @@ import { valuesOf } from '../records/hash-values.js'
 import type { ScriptRunner } from '../run-script.js'
 import { isTopicName } from './topic-name.js'
 
-/** The commands of an ioredis client that are sent. */
+/** The commands of an ioredis client that this class sends. */
 export interface DeletionCommands extends ScriptRunner {
   hset(key: string, field: string, value: string): Promise<unknown>
   hdel(key: string, field: string): Promise<unknown>
@@ -11,8 +11,8 @@ export interface DeletionCommands extends ScriptRunner {
 const KEY = 'redelayed:service:deletions'
 
 /**
- * The topics whose pushes a deletion has paused, and no operator: kept in Redis, so that a deletion that fails never ends the pause of an operator,
- * and any instance ends that of one that died.
+ * The topics whose pushes a deletion has paused, and not an operator. Redis keeps them, so that a deletion that fails never ends the pause of an
+ * operator, and any instance can end the pause of a deletion whose instance died.
  */
 export class DeletionPauses {
   readonly #redis: DeletionCommands
@@ -33,7 +33,7 @@ export class DeletionPauses {
     return (await valuesOf(this.#redis, KEY, topic)).includes(topic)
   }
 
-  /** What is no name of a topic is of a stranger. */
+  /** Ignores entries that cannot be names of topics: another program has written them. */
   async list(): Promise<string[]> {
     return (await valuesOf(this.#redis, KEY)).filter(isTopicName)
   }

@@ -1,6 +1,6 @@
 import { RedelayedError, type ErrorDetails } from 'redelayed'
 
-/** Why the service refuses what it was asked; of what was refused nothing was done. */
+/** Why the service refused a request; a refused request changed nothing. */
 export type TopicErrorCode =
   /** Not a name that a topic can have. */
   | 'ERR_TOPIC_NAME'
@@ -9,38 +9,38 @@ export type TopicErrorCode =
   | 'ERR_TOPIC_NOT_EMPTY'
   /** The number of shards cannot be changed. */
   | 'ERR_TOPIC_SHARDS'
-  /** Others make and delete it all the time. */
+  /** Other requests kept the topic busy. */
   | 'ERR_TOPIC_BUSY'
-  /** There are as many topics as there can be. */
+  /** The service has its most topics. */
   | 'ERR_TOO_MANY_TOPICS'
   | 'ERR_MESSAGE_NOT_FOUND'
   /** A consumer has the message. */
   | 'ERR_MESSAGE_IN_FLIGHT'
-  /** It was pushed as bytes, and cannot get a body of JSON. */
+  /** The message was pushed as bytes and cannot get a JSON body. */
   | 'ERR_MESSAGE_HAS_BYTES'
-  /** A part of the message is not what it should be. */
+  /** A part of the message is invalid. */
   | 'ERR_MESSAGE_INVALID'
   /** The body is larger than the service takes. */
   | 'ERR_MESSAGE_TOO_LARGE'
-  /** The key was used before with another message. */
+  /** The key was used with another message before. */
   | 'ERR_IDEMPOTENCY_MISMATCH'
-  /** As many keys are known as there may be. */
+  /** The service knows its most idempotency keys. */
   | 'ERR_TOO_MANY_KEYS'
-  /** The text is no lease. */
+  /** The text is not a lease. */
   | 'ERR_LEASE'
   /** The topic keeps no events. */
   | 'ERR_NO_EVENTS'
   /** The listing cannot be continued there. */
   | 'ERR_CURSOR'
   | 'ERR_ENDPOINT_NOT_FOUND'
-  /** The topic has none, so that no webhooks are sent for its messages. */
+  /** The topic has no endpoint, so its messages send no webhooks. */
   | 'ERR_NO_ENDPOINT'
-  /** Topics have it. */
+  /** Topics use the endpoint. */
   | 'ERR_ENDPOINT_IN_USE'
   | 'ERR_TOO_MANY_ENDPOINTS'
   /** This instance has no worker number to draw ids with. */
   | 'ERR_IDS_UNAVAILABLE'
-  /** What the journal cannot keep. */
+  /** The journal cannot do what was asked. */
   | 'ERR_NOT_WITH_JOURNAL'
 
 export class TopicError extends RedelayedError {

@@ -9,19 +9,19 @@ export interface LockCommands {
   set(key: string, value: string, px: 'PX', ms: number, nx: 'NX'): Promise<unknown>
 }
 
-/** What work under a lock calls before it writes. @throws ConnectionError the lock may be another one's by now */
+/** Called by work under a lock before it writes. @throws ConnectionError another instance may have the lock by now */
 export type AssertFresh = (outcome?: ConnectionError['outcome']) => void
 
-/** So long an instance that died keeps the others from changing something. */
+/** The lifetime of a lock, for which an instance that died blocks the others. */
 const LOCK_MS = 10_000
-/** How often work that goes on asks for more time. */
+/** How often the lock is renewed during the work. */
 const KEEP_MS = 2_000
-/** Where Redis has confirmed the lock longer ago nothing is written any more: its time could end before the write arrives. */
+/** If Redis has confirmed the lock longer ago, the work must not write: the lock could end before the write arrives. */
 const FRESH_MS = 5_000
 const MOST_WAIT_MS = 15_000
 const LOOK_MS = 20
 
-/** One change of an endpoint or a topic at a time, of all instances: so none writes over what another one has written since it read. */
+/** Lets only one instance at a time change an endpoint or a topic, so that none overwrites what another has written since it read. */
 export class Exclusive {
   readonly #redis: LockCommands
   readonly #what: 'endpoint' | 'topic'
@@ -31,14 +31,14 @@ export class Exclusive {
     this.#what = what
   }
 
-  /** @throws ConnectionError another one has been changing it for too long, or this one took too long */
+  /** @throws ConnectionError another request held the lock for too long, or this work took too long */
   async run<T>(name: string, work: (assertFresh: AssertFresh) => Promise<T>): Promise<T> {
     const done = await this.tryRun(name, work, MOST_WAIT_MS)
-    if (done === undefined) throw new ConnectionError(`the ${this.#what} is being changed all the time`, 'not-applied')
+    if (done === undefined) throw new ConnectionError(`other requests kept this ${this.#what} busy`, 'not-applied')
     return done.result
   }
 
-  /** `undefined` where others have been changing it for so long; then nothing was done. */
+  /** `undefined` if others held the lock for `waitMs`; then nothing was done. */
   async tryRun<T>(
     name: string,
     work: (assertFresh: AssertFresh) => Promise<T>,
@@ -49,7 +49,7 @@ export class Exclusive {
     const startedAt = performance.now()
     let askedAt = startedAt
     while ((await this.#redis.set(key, token, 'PX', LOCK_MS, 'NX')) !== 'OK') {
-      // one that an instance has set ends by then; what a stranger has set may have no end
+      // the lock of an instance ends by itself; one set by another program may not
       await this.#redis.eval(limitLock.source, 1, key, LOCK_MS)
       if (performance.now() - startedAt >= waitMs) return undefined
       await pause(LOOK_MS * (1 + Math.random()))
@@ -59,7 +59,7 @@ export class Exclusive {
       const at = performance.now()
       this.#redis.eval(keepLock.source, 1, key, token, LOCK_MS).then(
         (kept) => void (kept === 1 && (askedAt = at)),
-        () => undefined, // then it is soon too old to write
+        () => undefined, // the lock soon is too old to write
       )
     }, KEEP_MS)
     try {
@@ -70,7 +70,7 @@ export class Exclusive {
       return { result }
     } finally {
       clearInterval(keeping)
-      // if it stays, it ends by itself
+      // if that fails, the lock ends by itself
       await this.#redis.eval(releaseLock.source, 1, key, token).catch(() => undefined)
     }
   }

@@ -5,44 +5,46 @@ import { TopicError } from './errors.js'
 import type { Pushed } from './new-message.js'
 import { RESERVED } from './topic-name.js'
 
-/** Over so many queues the keys are spread, so that all masters of a cluster have some. It stays. */
+/** The number of queues that hold the keys, so that all masters of a cluster have some. It must not change. */
 const SHARDS = 8
+/** How often to store a key that is removed before it is read: only another program removes keys that fast. */
+const MOST_ROUNDS = 10
 
 export interface IdempotencyOptions {
-  /** For so long a key is known, in milliseconds. */
+  /** How long a key is known, in milliseconds. */
   readonly idempotencyPeriod: number
-  /** How many are known at once, about: each shard has its part. */
+  /** About how many keys can be known at once: each shard has its part. */
   readonly maxIdempotencyKeys: number
 }
 
 /** A topic that the message goes to. */
 export interface Place {
   readonly topic: string
-  /** When it is due there, epoch milliseconds; `null` where the topic decides, and could not be asked. */
+  /** When the message is due there, epoch milliseconds; `null` if the topic decides and could not be asked. */
   readonly dueAt: number | null
 }
 
-/** What is kept of a request with an idempotency key. */
+/** The stored part of a request with an idempotency key. */
 export interface KnownRequest {
-  /** Of the request as it was given. */
+  /** The digest of the request. */
   readonly print: string
   /** The message's id. */
   readonly id: string
   readonly places: readonly Place[]
-  /** What was answered of each place, once all of them have the message. */
+  /** The answer for each place, once all of them have the message. */
   readonly pushed?: readonly Pushed[]
 }
 
-/** One request, and what is known of an earlier one with the same key. */
+/** A request, or the earlier one with the same key. */
 export interface Request {
   readonly known: KnownRequest
   readonly isRepeated: boolean
-  /** Notes what is answered. */
+  /** Stores the answer. */
   readonly answered: (pushed: readonly Pushed[]) => Promise<void>
 }
 
 /**
- * The requests with an idempotency key: a delayed message for each, which becomes visible when the key may be forgotten, and is removed then.
+ * The requests with an idempotency key: each is a delayed message, which becomes visible when the key may be forgotten, and is then removed.
  */
 export class Idempotency {
   readonly #queue: ShardedReliableQueue<KnownRequest>
@@ -58,12 +60,12 @@ export class Idempotency {
     })
   }
 
-  /** For so long a key is known. */
+  /** How long a key is known, in milliseconds. */
   get knownMs(): number {
     return this.#options.idempotencyPeriod
   }
 
-  /** Begins to forget keys whose time is over. */
+  /** Starts to forget expired keys. */
   async start(onError: (error: unknown) => void): Promise<void> {
     await this.#queue.setConfig({ maxSize: Math.ceil(this.#options.maxIdempotencyKeys / SHARDS) })
     this.#forgetting ??= this.#forget(onError)
@@ -75,8 +77,8 @@ export class Idempotency {
   }
 
   /**
-   * @throws TopicError ERR_IDEMPOTENCY_MISMATCH the key came before with another message; ERR_TOO_MANY_KEYS there is no room for it, and nothing
-   *   was done
+   * @throws TopicError ERR_IDEMPOTENCY_MISMATCH the key was used with another message before; ERR_TOO_MANY_KEYS the key has no room, and nothing
+   *   was done; ERR_TOPIC_BUSY another program removes the key, and nothing was done
    */
   async begin(
     scope: readonly string[],
@@ -89,18 +91,26 @@ export class Idempotency {
     const answered = async (pushed: readonly Pushed[]): Promise<void> => {
       await this.#queue.updatePayload(key, { ...(earlier?.payload ?? known), pushed })
     }
-    // one that is forgotten between the two is begun anew
-    while (earlier === null) {
+    // a key that is forgotten between the two calls is stored anew
+    for (let round = 0; earlier === null; round++) {
+      if (round === MOST_ROUNDS)
+        throw new TopicError('ERR_TOPIC_BUSY', 'this Idempotency-Key was stored and removed again and again')
       if (await this.#isNew(key, known)) return { known, isRepeated: false, answered }
       earlier = await this.#queue.get(key)
     }
     if (earlier.payload.print !== known.print) {
-      throw new TopicError('ERR_IDEMPOTENCY_MISMATCH', 'this Idempotency-Key came before with another message')
+      throw new TopicError('ERR_IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used with another message before')
     }
     return { known: earlier.payload, isRepeated: true, answered }
   }
 
-  /** Notes the request, where there is none under its key. */
+  /** The earlier request and its answer; `undefined` if they are not known. */
+  async answered(scope: readonly string[], request: unknown): Promise<KnownRequest | undefined> {
+    const earlier = (await this.#queue.get(digestOf(scope)))?.payload
+    return earlier?.pushed !== undefined && earlier.print === digestOf([canonical(request)]) ? earlier : undefined
+  }
+
+  /** Stores the request, unless its key has one. */
   async #isNew(key: string, known: KnownRequest): Promise<boolean> {
     try {
       return (await this.#queue.add(known, { id: key, delay: this.knownMs, existing: 'keep' })).outcome === 'added'
@@ -124,7 +134,7 @@ export class Idempotency {
   }
 }
 
-/** The same text for the same message, whatever the order of its names. */
+/** The same text for the same message, whatever the order of its properties. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, each: unknown) => {
     if (typeof each !== 'object' || each === null || Array.isArray(each)) return each

@@ -2,7 +2,7 @@ import type { AcceptItem } from '../journal/accept-item.js'
 import { isBase64, OWN_HEADERS, storedBody, type BodyInput } from './body.js'
 import { TopicError } from './errors.js'
 
-/** What is done with a message whose id is there already. */
+/** What happens when the topic already has a message with this id. */
 export type Existing = 'keep' | 'replace' | 'postpone'
 
 /** A message as a caller gives it. */
@@ -18,40 +18,40 @@ export interface NewMessage extends BodyInput {
   readonly existing?: Existing | undefined
 }
 
-/** What became of a message. */
+/** The outcome of a push. */
 export interface Pushed {
   readonly id: string
-  /** `kept`: one of this id is there and stays; `journalled`: the journal has it, and Redis gets it as soon as it answers. */
+  /** `kept`: the topic already has a message with this id, which stays; `journalled`: the journal has it, and Redis gets it as soon as it answers. */
   readonly outcome: 'added' | 'replaced' | 'postponed' | 'kept' | 'journalled'
-  /** Epoch milliseconds; not of a message that was kept. */
+  /** Epoch milliseconds; absent with `kept`. */
   readonly dueAt?: number
 }
 
-/** A message on its way to the queue: its id and its due time are known. */
+/** A valid message with its id and due time, ready for the queue. */
 export interface ReadyMessage {
   readonly item: AcceptItem<Uint8Array> & { readonly id: string }
   readonly existing: Existing
   readonly dueAt: number
-  /** Its id was drawn for it. */
+  /** The service drew the id. */
   readonly isDrawn?: boolean
 }
 
 interface Given {
-  /** Of a message without one. */
+  /** Draws the id of a message that has none. */
   readonly drawId: () => string
-  /** Of a message without a time. */
+  /** The delay of a message that has neither a delay nor a due time. */
   readonly delay: number
   /** The clock of Redis. */
   readonly now: number
   readonly maxBytes: number
 }
 
-/** No message is due later than that: some 280,000 years from now, where dates end earlier than 53 bits. */
+/** The latest due time: the end of JavaScript's dates, some 270,000 years from now. */
 const MAX_TIME = 8_640_000_000_000_000
 const MAX_ID_BYTES = 512
 const MAX_HEADER_BYTES = 60 * 1_024
 
-/** @throws TopicError a part of it is not what it should be */
+/** @throws TopicError a part of the message is invalid */
 export function readyMessage(message: NewMessage, { drawId, delay: initial, now, maxBytes }: Given): ReadyMessage {
   const { id = drawId(), delay, dueAt, priority, timeToLive, deliveryLimit, existing = 'keep', bodyBase64 } = message
   if (id === '' || !id.isWellFormed() || Buffer.byteLength(id) > MAX_ID_BYTES)
@@ -72,7 +72,7 @@ export function readyMessage(message: NewMessage, { drawId, delay: initial, now,
     item: {
       payload,
       id,
-      // a delay is counted by Redis, which is exact; a time stays what it is
+      // Redis counts a delay by its own clock, which is exact; a due time stays as it is
       ...(dueAt === undefined ? delay !== undefined && { delay } : { date: new Date(due) }),
       ...(hasHeaders && { headers }),
       ...(priority !== undefined && { priority }),
@@ -85,9 +85,9 @@ export function readyMessage(message: NewMessage, { drawId, delay: initial, now,
   }
 }
 
-/** Epoch milliseconds. @throws TopicError it is no time */
+/** Epoch milliseconds. @throws TopicError it is not a time */
 export function timeOf(what: string, time: number | string): number {
-  // a date before 1970 has passed as any other
+  // a date before 1970 is in the past like any other
   const ms = typeof time === 'number' ? time : Math.max(0, Date.parse(time))
   if (Number.isInteger(ms) && ms >= 0 && ms <= MAX_TIME) return ms
   throw invalid(what, 'epoch milliseconds or a time such as 2030-01-01T09:00:00Z')

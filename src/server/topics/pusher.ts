@@ -9,9 +9,9 @@ import { topicName } from './topic-name.js'
 import type { Tracing } from './tracing.js'
 
 export interface PusherParts {
-  /** Makes the topic where that is allowed. @throws TopicError there is none */
+  /** Opens the topic, and creates it if that is allowed. @throws TopicError it does not exist */
   readonly open: (name: string) => Promise<Topic>
-  /** Asks Redis, not what this instance remembers. */
+  /** Whether the topic exists, according to Redis and not to this instance's memory. */
   readonly isThere: (name: string) => Promise<boolean>
   readonly idempotency: Idempotency
   readonly clock: QueueClock
@@ -22,22 +22,27 @@ export interface PusherParts {
   readonly tracing?: Tracing | undefined
 }
 
-/** Whose key it is: the same key of another owner, or for another path, is another one. */
+/** A request with an idempotency key. The same key of another owner, or for another path, is another key. */
 export interface OnceUnder {
   readonly key: string
   readonly owner: string
-  /** What has to be the same under the same key. */
+  /** The part of the request that must be equal when the key is used again. */
   readonly request: unknown
+  /** Checks what a request needs unless it was answered before. @throws TopicError something is missing */
+  readonly check: () => Promise<void>
 }
 
-/** What became of one message that was pushed to several topics. */
+/** A request with its idempotency key as it is stored. */
+type Under = Pick<OnceUnder, 'request' | 'check'> & { readonly scope: readonly string[] }
+
+/** The outcome of one message that was pushed to several topics. */
 export interface FannedOut {
   readonly id: string
   readonly results: readonly { readonly topic: string; readonly result: Pushed | RedelayedError }[]
   readonly isRepeated: boolean
 }
 
-/** Brings messages into topics. */
+/** Pushes messages to topics. */
 export class Pusher {
   readonly #parts: PusherParts
 
@@ -45,7 +50,7 @@ export class Pusher {
     this.#parts = parts
   }
 
-  /** What became of each message, or why it was not added, in order. */
+  /** Resolves with the outcome of each message, or why it was not added, in order. */
   async push(name: string, messages: readonly NewMessage[]): Promise<(Pushed | RedelayedError)[]> {
     const topic = await this.#parts.open(name)
     const now = this.#parts.clock.now()
@@ -60,7 +65,7 @@ export class Pusher {
   }
 
   /**
-   * One message, under an idempotency key: the same request again gets the same answer, and adds nothing.
+   * Pushes one message with an idempotency key: repeating the request returns the same answer and adds nothing.
    *
    * @throws TopicError, or why it was not added
    */
@@ -69,34 +74,32 @@ export class Pusher {
     message: NewMessage,
     once: OnceUnder,
   ): Promise<{ readonly pushed: Pushed; readonly isRepeated: boolean }> {
-    await this.#parts.open(name) // a topic that is not there uses up no key
+    await this.#parts.open(name) // a missing topic must not use up a key
     const { results, isRepeated } = await this.#fanOut([name], message, {
+      ...once,
       scope: [once.owner, name, once.key],
-      request: once.request,
     })
     const [first] = results
     return { pushed: single(first === undefined ? [] : [first.result]), isRepeated }
   }
 
   /**
-   * One message to each of some topics, under one id. Each takes or refuses it by itself; under an idempotency key a repeated request goes on with
-   * the topics that have refused it.
+   * Pushes one message to several topics under one id. Each topic takes or refuses it by itself; with an idempotency key a repeated request tries again
+   * the topics that refused it.
    *
-   * @throws TopicError no topic would take the message, or one of the names is none
+   * @throws TopicError no topic would take the message, or one of the names is invalid
    */
   async fanOut(names: readonly string[], message: NewMessage, once: OnceUnder | undefined): Promise<FannedOut> {
     for (const name of names) topicName(name)
-    // no topic has an empty name
-    return this.#fanOut(names, message, once && { scope: [once.owner, '', once.key], request: once.request })
+    // the empty name: no topic has it
+    return this.#fanOut(names, message, once && { ...once, scope: [once.owner, '', once.key] })
   }
 
-  async #fanOut(
-    names: readonly string[],
-    message: NewMessage,
-    under: { readonly scope: readonly string[]; readonly request: unknown } | undefined,
-  ): Promise<FannedOut> {
+  async #fanOut(names: readonly string[], message: NewMessage, under: Under | undefined): Promise<FannedOut> {
+    const before = under && (await this.#answeredBefore(under))
+    if (before !== undefined) return before
     if (this.#parts.hasJournal && (message.existing ?? 'keep') !== 'keep')
-      throw new TopicError('ERR_NOT_WITH_JOURNAL', 'existing: only "keep" where the service has a journal')
+      throw new TopicError('ERR_NOT_WITH_JOURNAL', 'existing: only "keep" works with a journal')
     const ready = this.#ready(message, 0, this.#parts.clock.now())
     const { maxFanOutBytes } = this.#parts
     const bytes = ready.item.payload.length * names.length
@@ -118,12 +121,25 @@ export class Pusher {
     return { id, isRepeated, results: inOrder(places, results) }
   }
 
-  /** When it is due in each topic: a message that says no time of its own gets that of the topic. */
+  /** If something that the request needs is missing, returns the answer from when it existed. @throws TopicError there is no earlier answer */
+  async #answeredBefore({ scope, request, check }: Under): Promise<FannedOut | undefined> {
+    try {
+      await check()
+    } catch (refused) {
+      if (!(refused instanceof TopicError)) throw refused
+      const earlier = await this.#parts.idempotency.answered(scope, request)
+      if (earlier?.pushed === undefined) throw refused
+      return { id: earlier.id, isRepeated: true, results: inOrder(earlier.places, earlier.pushed) }
+    }
+    return undefined
+  }
+
+  /** The due time in each topic: a message without a time of its own gets the topic's delay. */
   async #places(names: readonly string[], { delay, dueAt }: NewMessage, at: number): Promise<Place[]> {
     if (delay !== undefined || dueAt !== undefined) return names.map((topic) => ({ topic, dueAt: at }))
     return Promise.all(
       names.map(async (topic) => {
-        const opened = await this.#parts.open(topic).catch(refusal) // which is said when the message comes
+        const opened = await this.#parts.open(topic).catch(refusal) // the push reports the error
         return { topic, dueAt: opened instanceof RedelayedError ? null : at + opened.settings.delay }
       }),
     )
@@ -145,13 +161,13 @@ export class Pusher {
     }
   }
 
-  /** An id of the client's own says nothing of the key: another message, under another key, may have had it and be handled by now. */
+  /** Adds a message with an id of the client. Such an id does not belong to the key: another message may have had it, and may be handled by now. */
   async #addOwn(topic: Topic, { item, existing }: ReadyMessage, dueAt: number): Promise<Pushed> {
     const { delay: _, ...rest } = item
     return single(await this.#add(topic, [{ item: { ...rest, date: new Date(dueAt) }, dueAt, existing }]))
   }
 
-  /** The id was drawn for the key. Perhaps the message was added before, and the instance died before it noted that. */
+  /** Adds a message whose id was drawn for the key. It may have been added before, by an instance that died before it stored the answer. */
   async #addOnce(
     topic: Topic,
     { item, existing }: ReadyMessage,
@@ -164,7 +180,7 @@ export class Pusher {
     const once =
       topic.journal === undefined
         ? { deduplicate: { by: 'id', forMs: knownMs } as const }
-        : // another request under the key may be about to add it, at this instance or another one
+        : // another request with the key may be about to add it, here or at another instance
           { onceForMs: knownMs }
     const again = {
       item: { ...rest, id, date: new Date(dueAt), ...once },
@@ -191,7 +207,7 @@ export class Pusher {
     }
     const added = whole.length === 0 ? [] : await this.#send(topic, whole)
     const disabled = added.flatMap((result, at) => (result instanceof OperationDisabledError ? [at] : []))
-    // it is paused, or another instance has deleted it a moment ago
+    // the topic is paused, or another instance has just deleted it
     if (disabled.length > 0 && !(await this.#parts.isThere(topic.name))) {
       const again = disabled.flatMap((at) => whole[at] ?? [])
       const second = await this.#send(await this.#parts.open(topic.name), again)
@@ -201,7 +217,7 @@ export class Pusher {
     return results
   }
 
-  /** In one span for all of them, in the trace of the first one. */
+  /** Adds the messages, in one span that belongs to the trace of the first one. */
   async #send(topic: Topic, messages: readonly ReadyMessage[]): Promise<(Pushed | RedelayedError)[]> {
     const { tracing } = this.#parts
     if (!tracing?.isOn) return topic.add(messages)
@@ -223,8 +239,8 @@ export class Pusher {
 }
 
 /**
- * Whether the journal knows that Redis has had it. A row that is only accepted does not say so: the first request may still be refused. The changes are
- * read before it is believed, as a message that was handled a moment ago has no other row.
+ * Whether the journal knows that Redis has had the message. A row that is only accepted is no proof: Redis may still refuse the first request. Without
+ * proof the changes are read first, as a message that was just handled may still have such a row.
  */
 async function hasArrived({ journal }: Topic, id: string): Promise<boolean> {
   if (journal === undefined) return false
@@ -235,7 +251,7 @@ async function hasArrived({ journal }: Topic, id: string): Promise<boolean> {
   return isProof()
 }
 
-const NO_ENDPOINT = 'endpoint: webhooks are only sent for messages of topics that have an endpoint'
+const NO_ENDPOINT = 'endpoint: only messages of topics with an endpoint send webhooks'
 
 function goesNowhere({ item: { headers = {} } }: ReadyMessage, { settings }: Topic): boolean {
   return settings.endpoint === null && ownEndpoint(headers) !== undefined

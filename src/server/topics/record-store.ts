@@ -2,21 +2,21 @@ import { codecs, ConnectionError, type Codec, type RedelayedClient, type Reliabl
 import type { Journal } from '../journal/journal.js'
 import type { JournalQueue } from '../journal/journal-queue.js'
 
-/** What is kept of a record: any client of the server can have written anything there. */
+/** A record as Redis has it: another program may have written anything there. */
 export type Kept<T> = Readonly<Partial<Record<keyof T, unknown>>>
 
-/** No record is larger. */
+/** The most bytes of a record. */
 const MOST_BYTES = 65_536
 
 /**
- * Records of all instances by name: a message for each, under its name, in a reliable queue that no consumer polls. So one of two instances that
- * make a record at once makes it, and the journal brings the records back.
+ * Records that all instances share, by name: each is a message under its name, in a reliable queue that no consumer polls. So only one of two instances
+ * can create a record, and the journal restores the records.
  */
 export class RecordStore<T> {
   readonly #queue: ReliableQueue<T>
   #journal: JournalQueue<T> | undefined
 
-  /** @param complete makes a record of what is kept */
+  /** @param complete makes a record of what Redis has */
   constructor(client: RedelayedClient, queue: string, complete: (kept: Kept<T>) => T) {
     this.#queue = client.getReliableQueue<T>(queue, { codec: completing(complete) })
   }
@@ -25,12 +25,12 @@ export class RecordStore<T> {
     return this.#queue.name
   }
 
-  /** From now on the journal has the records too. */
+  /** From now on the journal keeps the records too. */
   async keepIn(journal: Journal): Promise<void> {
     this.#journal = await journal.attach(this.#queue)
   }
 
-  /** Redis may have lost the record a moment ago: then the journal knows it. */
+  /** Asks Redis, and then the journal: Redis may have just lost the record. */
   async get(name: string): Promise<T | null> {
     const info = await this.#queue.get(name)
     if (info !== null) return info.payload
@@ -40,13 +40,20 @@ export class RecordStore<T> {
       : null
   }
 
-  /** False when there is one of this name; then nothing was changed. */
+  /** Whether the record exists; while Redis is away, the journal can answer. */
+  async has(name: string): Promise<boolean> {
+    // without the database, Redis decides
+    const kept = await this.#journal?.get(name).catch(() => undefined)
+    return kept?.state === 'open' || kept?.state === 'accepted' || (await this.#queue.contains(name))
+  }
+
+  /** False when the name is taken; then nothing was changed. */
   async create(name: string, record: T): Promise<boolean> {
     if (this.#journal !== undefined) return (await this.#journal.add(record, { id: name })).outcome !== 'kept'
     return (await this.#queue.add(record, { id: name, existing: 'keep' })).outcome === 'added'
   }
 
-  /** False when there is none of this name. */
+  /** False when no record has this name. */
   async replace(name: string, record: T): Promise<boolean> {
     return this.#queue.updatePayload(name, record)
   }
@@ -65,24 +72,24 @@ export class RecordStore<T> {
     return this.#queue.now()
   }
 
-  /** Asks the journal's database something small. @throws JournalError */
+  /** Sends a small query to the journal's database. @throws JournalError */
   async askJournal(): Promise<void> {
     await this.#journal?.get('?')
   }
 
-  /** Puts back by hand what the journal has and Redis lacks. @throws JournalError */
+  /** Puts back the records that the journal has and Redis lacks. @throws JournalError */
   async restore(): Promise<void> {
     await this.#journal?.restore()
   }
 
-  /** The names of so many, the first that were made. */
+  /** The names of the first `count` records, oldest first. */
   async someNames(count: number): Promise<string[]> {
     const names: string[] = []
     for await (const { id } of this.#queue.listAll({ pageSize: count })) if (names.push(id) >= count) break
     return names
   }
 
-  /** All of them by name. */
+  /** All records, sorted by name. */
   async list(): Promise<[name: string, record: T][]> {
     const found = new Map<string, T>()
     for await (const { id, payload } of this.#queue.listAll({ pageSize: 1_000 })) found.set(id, payload)
@@ -95,7 +102,7 @@ export function isAway(thrown: unknown): boolean {
   return thrown instanceof ConnectionError
 }
 
-/** JSON. What is none, or too large, is completed too, so that an operator sees the record and can replace or remove it. */
+/** JSON. Invalid or too large records are completed too, so that an operator sees them and can replace or remove them. */
 function completing<T>(complete: (kept: Kept<T>) => T): Codec<T> {
   const json = codecs.json()
   const nothing = {} as Kept<T>

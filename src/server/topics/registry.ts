@@ -4,14 +4,14 @@ import { RecordStore, type Kept } from './record-store.js'
 import { isTopicName, RESERVED } from './topic-name.js'
 import { completeSettings, type TopicSettings } from './topic-settings.js'
 
-/** The settings of a topic as they are kept. */
+/** The stored record of a topic. */
 export interface TopicRecord {
   readonly settings: TopicSettings
   /** Epoch milliseconds. */
   readonly createdAt: number
 }
 
-/** The topics that there are, for all instances. */
+/** The topics, shared by all instances. */
 export class TopicRegistry {
   readonly #records: RecordStore<TopicRecord>
 
@@ -31,7 +31,7 @@ export class TopicRegistry {
     return this.#records.get(name)
   }
 
-  /** False when there is one of this name; then nothing was changed. */
+  /** False when the name is taken; then nothing was changed. */
   create(name: string, record: TopicRecord): Promise<boolean> {
     return this.#records.create(name, record)
   }
@@ -64,13 +64,13 @@ export class TopicRegistry {
     return (await this.#records.someNames(count)).filter(isTopicName)
   }
 
-  /** All of them by name. */
+  /** All topics, sorted by name. */
   async list(): Promise<[name: string, record: TopicRecord][]> {
     return (await this.#records.list()).filter(([name]) => isTopicName(name))
   }
 }
 
-/** What an older version has written lacks the newer settings. What a stranger has written may be anything: it has the defaults. */
+/** Fills in defaults: a record of an older version lacks newer settings, and another program may have written anything. */
 function complete({ settings, createdAt }: Kept<TopicRecord>): TopicRecord {
   return { settings: completeSettings(settings), createdAt: Number.isSafeInteger(createdAt) ? Number(createdAt) : 0 }
 }

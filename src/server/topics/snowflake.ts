@@ -1,19 +1,19 @@
-/** Ids of 63 bits: 41 of the time, 10 of the worker, 12 that count. As texts: a JSON number has 53 bits. */
+/** Ids have 63 bits: 41 for the time, 10 for the worker, 12 for a counter. They are texts, because a JSON number has 53 bits. */
 export const WORKERS = 1_024
 const SEQUENCE_BITS = 12n
 const WORKER_BITS = 10n
 const MOST_IN_A_MS = 4_096
-/** That of the first snowflakes, 2010-11-04: ids have 19 digits from 2015 to the end, 2080, so they sort as texts too. */
+/** The epoch of the first snowflakes, 2010-11-04: from 2015 to the end in 2080 ids have 19 digits, so they sort as texts too. */
 export const SNOWFLAKE_EPOCH = 1_288_834_974_657
 
-/** A worker number and the times of which it has ids, epoch milliseconds. */
+/** A worker number and the range of times for which it may draw ids, epoch milliseconds. */
 export interface Worker {
   readonly number: number
   readonly from: number
   readonly upTo: number
 }
 
-/** Draws ids that rise, also when the clock goes back. */
+/** Draws rising ids, even when the clock goes back. */
 export class Snowflake {
   #ms = 0
   #count = 0

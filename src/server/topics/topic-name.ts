@@ -1,14 +1,14 @@
 import { TopicError } from './errors.js'
 
-/** As a pattern of JSON schema; `topicName` refuses some more. */
+/** The form of a topic's name, as a JSON schema pattern; `topicName` refuses some more names. */
 export const TOPIC_NAME = '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'
 
 const FORM = new RegExp(TOPIC_NAME)
 
-/** Of several topics: a name in which `*` stands for any characters, also for none. */
+/** The form of a pattern of names, in which `*` stands for any characters, also for none. */
 export const TOPIC_PATTERN = '^[A-Za-z0-9*][A-Za-z0-9._:*-]{0,127}$'
 
-/** The queues of the service itself begin so. */
+/** The prefix of the service's own queues. */
 export const RESERVED = 'redelayed-server:'
 
 /** Whether a topic can have the name. */
@@ -26,11 +26,13 @@ export function topicName(name: string): string {
   const expected = 'a topic has 1 to 128 letters, digits, ".", "_", ":" and "-", and begins with a letter or digit'
   throw new TopicError(
     'ERR_TOPIC_NAME',
-    isOwn(name) ? `names that begin with ${RESERVED} or end with :dead or two numbers (of shards) are taken` : expected,
+    isOwn(name)
+      ? `names that begin with ${RESERVED} or end with :dead or two numbers (of shards) are reserved`
+      : expected,
   )
 }
 
-/** Whether a name fits a pattern: its texts between the stars come in their order, each as early as it can. */
+/** Whether a name matches a pattern: it contains the texts between the stars in order, each matched as early as possible. */
 export function fits(name: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()

@@ -1,26 +1,26 @@
 import type { ReliableQueueConfig } from 'redelayed'
 
-/** What holds for a topic, on all instances. Durations are milliseconds. */
+/** The settings of a topic, on all instances. Durations are milliseconds. */
 export interface TopicSettings {
-  /** Over how many queues its messages are spread. It stays as it was made. */
+  /** The number of queues that share its messages. It cannot be changed. */
   readonly shards: number
-  /** How long a consumer has a message that it received. */
+  /** How long a consumer keeps a message that it received. */
   readonly visibilityTimeout: number
-  /** After so many deliveries a message is a dead letter. */
+  /** The number of deliveries after which a message becomes a dead letter. */
   readonly deliveryLimit: number
-  /** Messages that no consumer handled so long after they were due are removed; `null`: never. */
+  /** A message that no consumer has handled this long after it was due is removed; `null`: never. */
   readonly timeToLive: number | null
-  /** Of messages that say nothing of their own. */
+  /** The delay of messages that have none of their own. */
   readonly delay: number
-  /** How many messages there can be, of each shard; `null`: no limit. */
+  /** The most messages of each shard; `null`: no limit. */
   readonly maxSize: number | null
   /** Whether messages that fail too often are kept as dead letters. */
   readonly deadLetters: boolean
-  /** How long a message waits that was given back without a delay, after its first, second … delivery; the last one repeats. */
+  /** How long a message waits after a negative acknowledgement without a delay, after its first, second … delivery; the last one repeats. */
   readonly retryDelays: number[]
   /** The endpoint that gets its messages as webhooks; `null`: consumers receive them. */
   readonly endpoint: string | null
-  /** Whether what happens to messages is kept for /v1/events. */
+  /** Whether the changes of messages are kept for /v1/events. */
   readonly events: boolean
 }
 
@@ -41,7 +41,7 @@ export const TOPIC_DEFAULTS: TopicSettings = Object.freeze({
 /** The most shards of a topic. */
 export const MOST_SHARDS = 256
 
-/** Settings in which what is missing, or is nothing that a request can give, has its default. */
+/** Settings in which missing or invalid values have their defaults. */
 export function completeSettings(given: unknown): TopicSettings {
   const found = new Map(Object.entries(typeof given === 'object' && given !== null ? given : {}))
   const or = <K extends keyof TopicSettings>(name: K, is: (value: unknown) => boolean): TopicSettings[K] =>
@@ -72,17 +72,17 @@ function orNull(is: (value: unknown) => boolean): (value: unknown) => boolean {
   return (value) => value === null || is(value)
 }
 
-/** How many of the last changes a topic keeps for events. */
+/** How many recent changes a topic keeps for events. */
 const KEPT_EVENTS = 10_000
 
-/** What of it the queue keeps. A journal decides for itself which changes are kept. */
+/** The configuration of the topic's queue. With a journal, the journal decides which changes are kept. */
 export function queueConfigOf(settings: TopicSettings, hasJournal: boolean): ReliableQueueConfig {
   const { visibilityTimeout, deliveryLimit, timeToLive, delay, maxSize, deadLetters, events } = settings
   const config = { visibilityTimeout, deliveryLimit, timeToLive, delay, maxSize, deadLetters }
   return hasJournal ? config : { ...config, changes: events && { keep: 'recent', maxLength: KEPT_EVENTS } }
 }
 
-/** How long a message waits after its delivery number `attempt`, from 1. */
+/** How long a message waits after delivery `attempt`, which counts from 1. */
 export function retryDelayOf({ retryDelays }: { readonly retryDelays: readonly number[] }, attempt: number): number {
   return retryDelays[Math.min(attempt, retryDelays.length) - 1] ?? 0
 }

@@ -23,14 +23,14 @@ export type TopicQueue = ReliableQueue<Uint8Array> | ShardedReliableQueue<Uint8A
 export interface StoredMessage extends ShownBody {
   readonly id: string
   readonly state: MessageState | 'dead' | 'handled' | 'removed' | 'expired' | 'moved' | 'accepted' | 'refused'
-  /** Epoch milliseconds: when it is, was, or will be again visible. */
+  /** Epoch milliseconds: when the message becomes, became, or becomes again visible. */
   readonly dueAt: number
   readonly priority: number
-  /** How often it was delivered. */
+  /** The number of deliveries so far. */
   readonly attempts: number
   readonly expiresAt: number | null
   readonly failures: { readonly attempt: number; readonly at: number; readonly reason: string }[]
-  /** What happened to it, where the journal knows it. */
+  /** The changes of the message, if there is a journal. */
   readonly flow?: {
     readonly change: string
     readonly at: number
@@ -42,20 +42,20 @@ export interface StoredMessage extends ShownBody {
 /** A message that a consumer has. */
 export interface ReceivedMessage extends ShownBody {
   readonly id: string
-  /** To acknowledge it with. */
+  /** The text to acknowledge the message with. */
   readonly lease: string
   /** The number of this delivery, from 1. */
   readonly attempt: number
   readonly priority: number
-  /** When it was due, epoch milliseconds. */
+  /** The due time, epoch milliseconds. */
   readonly dueAt: number
-  /** Until then no other consumer gets it, epoch milliseconds. */
+  /** Until this time no other consumer gets the message, epoch milliseconds. */
   readonly leasedUntil: number
 }
 
 export interface Receive {
   readonly max: number
-  /** No more are taken when they have so many bytes. */
+  /** The receive takes no further message once they have this many bytes together. */
   readonly maxBytes: number
   /** Milliseconds; 0 does not wait. */
   readonly wait: number
@@ -64,17 +64,17 @@ export interface Receive {
 }
 
 export interface Restore {
-  /** Also messages that expired, which expire no more. */
+  /** Also messages that expired; they no longer expire. */
   readonly expired: boolean
   /** Default: all. */
   readonly ids?: readonly string[]
-  /** Says what would be put back, and changes nothing. */
+  /** Only counts what would be put back. */
   readonly dryRun?: boolean
   readonly signal?: AbortSignal
   readonly onProgress?: (counts: RestoreResult) => void
 }
 
-export interface Change {
+export interface MessageChange {
   readonly delay?: number | undefined
   /** Epoch milliseconds. */
   readonly dueAt?: number | undefined
@@ -90,10 +90,10 @@ export interface NegativeAnswer {
   readonly error?: string | undefined
 }
 
-/** Messages that were received, and how to give them back when no client gets the answer. */
+/** Received messages; `giveBack` returns them when the client does not get the answer. */
 export interface Received {
   readonly messages: readonly ReceivedMessage[]
-  /** How late the first of them is, in milliseconds. */
+  /** The greatest lateness of the messages, in milliseconds. */
   readonly latenessMs: number
   giveBack(): Promise<void>
 }
@@ -125,13 +125,13 @@ export class Topic {
     return 'shards' in this.queue ? this.queue.shards : [this.queue]
   }
 
-  /** Has the queues keep the settings. `enable`: the topic is new, and was perhaps deleted before. */
+  /** Writes the settings to the queues. `enable`: the topic is new, and an earlier one may have been paused. */
   async configure({ enable }: { readonly enable: boolean }): Promise<void> {
     await this.queue.setConfig(queueConfigOf(this.settings, this.journal !== undefined))
     if (enable) await Promise.all([this.resume('push'), this.resume('receive')])
   }
 
-  /** What became of each message, or why it was not added, in order. */
+  /** Resolves with the outcome of each message, or why it was not added, in order. */
   async add(messages: readonly ReadyMessage[]): Promise<(Pushed | RedelayedError)[]> {
     const [first] = messages
     if (first === undefined) return []
@@ -154,10 +154,10 @@ export class Topic {
     const added = await this.#send(messages, existing)
     return added.map((result, at) => {
       if (result instanceof RedelayedError) return result
-      // a message that was added before, under the same idempotency key, is the one that was meant
+      // the duplicate is this message, added before with the same idempotency key
       const outcome = result.outcome === 'duplicate' ? 'added' : result.outcome
       const message = messages[at]
-      // of a delay the journal knows exactly when it ends
+      // the journal knows exactly when a delay ends
       const known = message?.item.date === undefined ? result.dueAt : undefined
       return { id: result.id, outcome, ...(outcome !== 'kept' && { dueAt: known ?? message?.dueAt ?? 0 }) }
     })
@@ -169,9 +169,9 @@ export class Topic {
   ): Promise<readonly (RedelayedError | { id: string; outcome: Pushed['outcome'] | 'duplicate'; dueAt?: number })[]> {
     if (this.journal !== undefined) {
       if (existing !== 'keep')
-        throw new TopicError('ERR_NOT_WITH_JOURNAL', `existing: only "keep" where the service has a journal`)
+        throw new TopicError('ERR_NOT_WITH_JOURNAL', `existing: only "keep" works with a journal`)
       const { delay, timeToLive } = this.settings
-      // what the queue has as defaults the journal reads only at each sweep
+      // the journal reads the defaults of the queue only at each sweep
       const life = timeToLive === null ? {} : { timeToLive }
       return this.journal.addMany(
         messages.map(({ item, isDrawn = false }) => ({
@@ -189,9 +189,14 @@ export class Topic {
     )
   }
 
-  /** The stored message or dead letter, or what the journal remembers of it. */
+  /** The stored message or dead letter, or else the journal's record of it. */
+  async find(id: string): Promise<StoredMessage | undefined> {
+    return (await this.inRedis(id)) ?? (await this.remembered(id))
+  }
+
+  /** The same, with its history. @throws TopicError the message does not exist */
   async get(id: string): Promise<StoredMessage> {
-    const found = (await this.inRedis(id)) ?? (await this.remembered(id))
+    const found = await this.find(id)
     if (found === undefined) throw notFound()
     if (this.journal === undefined) return found
     // Redis knows the message, also while SQL is away
@@ -202,7 +207,7 @@ export class Topic {
     return { ...found, ...(flow && { flow }) }
   }
 
-  /** As it lies in the queue or among the dead letters. */
+  /** The message in the queue or among the dead letters. */
   async inRedis(id: string): Promise<StoredMessage | undefined> {
     return (await this.#sizedInRedis(id))?.message
   }
@@ -215,7 +220,7 @@ export class Topic {
     return dead === null ? undefined : { message: { ...shown(dead), state: 'dead' }, bytes: bytesOf(dead) }
   }
 
-  /** As the journal remembers it, also when it is over. @throws JournalError SQL does not answer */
+  /** The message according to the journal, also a final one. @throws JournalError SQL does not answer */
   async remembered(id: string): Promise<StoredMessage | undefined> {
     return (await this.#sizedInJournal(id))?.message
   }
@@ -234,13 +239,13 @@ export class Topic {
     return { message, bytes: bytesOf({ id, payload, headers, failures }) }
   }
 
-  /** The ids of its messages with this business key after one, also of those that are over. @throws JournalError SQL does not answer */
+  /** The ids after `after` of the topic's messages with this business key, also of final ones. @throws JournalError SQL does not answer */
   async idsWithBizKey(bizKey: string, after: string | null, most: number): Promise<string[]> {
     return (await this.journal?.idsWithBizKey(bizKey, after, most)) ?? []
   }
 
-  /** @throws TopicError it is not there, or a consumer has it */
-  async change(id: string, { delay, dueAt, priority, body }: Change, maxBytes: number): Promise<StoredMessage> {
+  /** @throws TopicError the message does not exist, or a consumer has it */
+  async change(id: string, { delay, dueAt, priority, body }: MessageChange, maxBytes: number): Promise<StoredMessage> {
     assertPossible(id)
     const before = await this.queue.get(id)
     if (before === null) throw notFound()
@@ -260,7 +265,7 @@ export class Topic {
     return shown(after)
   }
 
-  /** @throws TopicError it is not there, or a consumer has it and it is not removed by force */
+  /** @throws TopicError the message does not exist, or a consumer has it and `force` is false */
   async remove(id: string, force: boolean): Promise<void> {
     assertPossible(id)
     const isDone = await (this.journal ?? this.queue).cancel(id)
@@ -325,7 +330,7 @@ export class Topic {
     return this.queue.enableOperation(what === 'push' ? 'add' : 'poll')
   }
 
-  /** Puts back what the journal has and Redis lacks, dead letters too. Without a journal there is nothing to put back. */
+  /** Puts back messages and dead letters that the journal has and Redis lacks. Without a journal it does nothing. */
   async restore({ onProgress, ...what }: Restore): Promise<RestoreResult> {
     let total = NOTHING_RESTORED
     for (const journal of this.#journals)
@@ -333,13 +338,13 @@ export class Topic {
     return total
   }
 
-  /** How many messages a restore would compare with Redis. */
+  /** The number of messages that a restore would compare with Redis. */
   async journalSize(expired: boolean): Promise<number> {
     const sizes = await Promise.all(this.#journals.map((journal) => journal.size({ expired })))
     return sizes.reduce((sum, size) => sum + size, 0)
   }
 
-  /** Brings into SQL what has happened to the messages and the dead letters. */
+  /** Writes the changes of the messages and the dead letters into SQL. */
   async drain(): Promise<void> {
     await Promise.all(this.#journals.map((journal) => journal.drain()))
   }
@@ -348,12 +353,12 @@ export class Topic {
     return this.journal === undefined ? [] : [this.journal, ...this.#deadLetterJournals]
   }
 
-  /** Removes all messages, or all dead letters, or those of some ids; resolves with how many there were. */
+  /** Removes all messages, or all dead letters, or those with the given ids; resolves with their number. */
   async purge(what: 'messages' | 'dead-letters', ids?: readonly string[]): Promise<number> {
     if (ids !== undefined) return this.#purgeSome(what, [...new Set(ids)].filter(isPossible))
     const { total, dead } = await this.queue.counts()
     await (what === 'messages' ? this.queue : this.queue.deadLetters).clear()
-    // after the addition of what a caller waits for: its change is newer
+    // only now: an addition under way has a newer change
     if (what === 'messages') await this.journal?.dropAccepted()
     return what === 'messages' ? total : dead
   }
@@ -364,22 +369,27 @@ export class Topic {
       const gone = await Promise.all(this.shards.map(({ deadLetters }) => deadLetters.remove(...ids)))
       return gone.reduce((sum, each) => sum + each, 0)
     }
-    let purged = 0
+    return this.removeEach(ids, true)
+  }
+
+  /** Removes the messages that exist, without `force` only those that no consumer has. Resolves with their number. */
+  async removeEach(ids: readonly string[], force: boolean): Promise<number> {
+    let gone = 0
     for (let from = 0; from < ids.length; from += PURGED_AT_ONCE) {
       const some = ids.slice(from, from + PURGED_AT_ONCE).map(async (id) => {
-        await this.remove(id, true).then(
-          () => purged++,
+        await this.remove(id, force).then(
+          () => gone++,
           (thrown: unknown) => {
-            if (!(thrown instanceof TopicError && thrown.code === 'ERR_MESSAGE_NOT_FOUND')) throw thrown
+            if (!(thrown instanceof TopicError && STAYS.includes(thrown.code))) throw thrown
           },
         )
       })
       await Promise.all(some)
     }
-    return purged
+    return gone
   }
 
-  /** Moves dead letters back: those of some ids, or the oldest. Resolves with how many. */
+  /** Moves dead letters back: those with the given ids, or the oldest. Resolves with their number. */
   async redrive(count: number, ids?: readonly string[]): Promise<number> {
     if (ids === undefined) return this.queue.redrive(count)
     const own = ids.filter(isPossible)
@@ -389,8 +399,7 @@ export class Topic {
   }
 
   /**
-   * A page of those with a business key, in the order of their ids from after one on, as Redis has them or the journal remembers them. `wants` says which of
-   * them are meant.
+   * A page of the messages with a business key, in the order of their ids after `after`, as Redis or else the journal has them. `wants` selects messages.
    *
    * @throws JournalError SQL does not answer
    */
@@ -413,7 +422,7 @@ export class Topic {
     return { messages, next: ids.length < limit ? undefined : (last ?? undefined) }
   }
 
-  /** A page of the messages, or of the dead letters, from the `skip`th of a shard on: as many as fit, and always one. `shownAs` says what is kept of each. */
+  /** A page of the messages or dead letters, after the first `skip` of a shard: as many as fit, and at least one. `shownAs` maps each. */
   async list<T>(
     { state, isDead, shard: first, skip: begin, limit }: ListPage,
     shownAs: (message: StoredMessage) => T,
@@ -421,7 +430,7 @@ export class Topic {
     const messages: T[] = []
     let [skip, bytes] = [begin, 0]
     if (begin > MOST_PASSED)
-      throw new TopicError('ERR_CURSOR', `a listing passes over at most ${MOST_PASSED} messages of a shard`)
+      throw new TopicError('ERR_CURSOR', `a listing can skip at most ${MOST_PASSED} messages of a shard`)
     for (let shard = first; shard < this.shards.length; shard++, skip = 0) {
       const queue = this.shards[shard] as ReliableQueue<Uint8Array>
       const listed = (isDead ? queue.deadLetters : queue).listAll({
@@ -438,7 +447,7 @@ export class Topic {
     return { messages, next: undefined }
   }
 
-  /** What no page can begin at is passed over: the next shard comes, or the end. */
+  /** Where the next page begins: a place too far into a shard is skipped, for the next shard or the end. */
   #placeAt(shard: number, skip: number): { shard: number; skip: number } | undefined {
     if (skip <= MOST_PASSED) return { shard, skip }
     return shard + 1 < this.shards.length ? { shard: shard + 1, skip: 0 } : undefined
@@ -446,12 +455,14 @@ export class Topic {
 }
 
 const PURGED_AT_ONCE = 50
-/** No cursor of a listing leads further. */
+/** The errors after which a message is left and the others are removed. */
+const STAYS: readonly string[] = ['ERR_MESSAGE_NOT_FOUND', 'ERR_MESSAGE_IN_FLIGHT']
+/** The most messages of a shard before the place of a cursor. */
 const MOST_PASSED = 1_000_000
-/** A page takes no more messages when they have so many bytes. */
+/** A page takes no further message once they have this many bytes together. */
 const PAGE_BYTES = 8 * 1_048_576
 
-/** About how many it has in an answer. */
+/** About the bytes of a message in an answer. */
 function bytesOf({
   id,
   payload,
@@ -468,7 +479,7 @@ function bytesOf({
 
 interface Sized {
   readonly message: StoredMessage
-  /** About how many it has in an answer. */
+  /** About its bytes in an answer. */
   readonly bytes: number
 }
 
@@ -480,7 +491,7 @@ export interface ListPage {
   readonly limit: number
 }
 
-/** A body as a change of a message has it. */
+/** The new body of a change of a message. */
 export function changedBody(body: unknown): { payload: Buffer } {
   return { payload: jsonBytes(body) }
 }
@@ -506,25 +517,25 @@ function failureOf({
   return { attempt, at: at.getTime(), reason }
 }
 
-/** A consumer's own words, which stand alone in the history. */
+/** An error of a consumer: the history shows only its text. */
 class Refusal extends Error {
   override name = 'Refused'
 }
 
-/** An id of 512 bytes, and what a dead letter's may have behind it. */
+/** An id has 512 bytes at most, and a dead letter's may have a suffix. */
 const MAX_ID_BYTES = 576
 
 function isPossible(id: string): boolean {
   return id.isWellFormed() && Buffer.byteLength(id) <= MAX_ID_BYTES
 }
 
-/** No topic has a message of a longer id. */
+/** Refuses ids that no message can have. */
 function assertPossible(id: string): void {
   if (!isPossible(id)) throw notFound()
 }
 
 function notFound(): TopicError {
-  return new TopicError('ERR_MESSAGE_NOT_FOUND', 'the topic has no message of this id')
+  return new TopicError('ERR_MESSAGE_NOT_FOUND', 'the topic has no message with this id')
 }
 
 function bytesStay(): TopicError {

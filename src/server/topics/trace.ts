@@ -4,14 +4,14 @@ const TRACESTATE = /^[\x20-\x7e]{1,512}$/
 
 type Headers = Readonly<Record<string, unknown>>
 
-/** The trace of a request or message; empty where it has none, or something that is none. */
+/** The trace of a request or message; empty if it has none, or an invalid one. */
 export function traceOf(headers: Headers = {}): Record<string, string> {
   const { traceparent, tracestate } = headers
   if (typeof traceparent !== 'string' || !TRACEPARENT.test(traceparent)) return {}
   return { traceparent, ...(typeof tracestate === 'string' && TRACESTATE.test(tracestate) && { tracestate }) }
 }
 
-/** The message with the trace of the request that brings it. One that has a `traceparent` of its own keeps it. */
+/** The message with the trace of the request that brings it. A message with its own `traceparent` keeps it. */
 export function traced<M extends { readonly headers?: Readonly<Record<string, string>> | undefined }>(
   message: M,
   request: Headers,

@@ -3,15 +3,15 @@ import { traceOf } from './trace.js'
 
 type Headers = Readonly<Record<string, unknown>>
 
-/** Something that the service does, as a part of a trace. */
+/** A span of the service in a trace. */
 export interface Span {
-  /** The headers with which what comes after it goes on. */
+  /** The headers with which later spans continue the trace. */
   readonly trace: Record<string, string>
   /** `error`: why it failed. */
   end(attributes?: Otel.Attributes, error?: string): void
 }
 
-/** The spans of the service, for an SDK of OpenTelemetry that the process has set up. The headers are those of W3C Trace Context, whatever its propagator. */
+/** The spans of the service, for an OpenTelemetry SDK that the process has set up. The headers are always those of W3C Trace Context. */
 export class Tracing {
   readonly #api: typeof Otel
   readonly #tracer: Otel.Tracer
@@ -22,7 +22,7 @@ export class Tracing {
     this.#tracer = api.trace.getTracer('redelayed-server')
   }
 
-  /** `undefined` where the package `@opentelemetry/api` is not installed: then nothing is done for traces. */
+  /** `undefined` if the package `@opentelemetry/api` is not installed: then the service makes no spans. */
   static async load(): Promise<Tracing | undefined> {
     try {
       return new Tracing(await import('@opentelemetry/api'))
@@ -31,16 +31,16 @@ export class Tracing {
     }
   }
 
-  /** Whether there is an SDK, which can come after the start: without one a span goes nowhere, and need not be made. */
+  /** Whether an SDK is set up, which can happen after the start: without one no spans are made. */
   get isOn(): boolean {
     if (this.#isOn) return true
     const { isSpanContextValid, ROOT_CONTEXT } = this.#api
-    // only an SDK gives a span an id; this one never ends, so nothing exports it
+    // only an SDK gives a span an id; this span never ends, so it is not exported
     this.#isOn = isSpanContextValid(this.#tracer.startSpan('?', {}, ROOT_CONTEXT).spanContext())
     return this.#isOn
   }
 
-  /** Begins a span; `parent`: headers that can have a trace, else it begins one. */
+  /** Starts a span; `parent`: headers with a trace, or without one to begin a trace. */
   start(
     kind: 'SERVER' | 'PRODUCER' | 'CLIENT',
     name: string,
@@ -70,7 +70,7 @@ export class Tracing {
     })
   }
 
-  /** Without an SDK the trace stays what it is. */
+  /** Without an SDK the trace stays as it is. */
   #traceOf(span: Otel.Span, parent: Headers): Record<string, string> {
     const own = span.spanContext()
     if (!this.#api.isSpanContextValid(own)) return traceOf(parent)

@@ -2,15 +2,15 @@ import { ChangesLostError, type ChangeBatch, type ChangePosition, type ReliableQ
 import { TopicError } from './errors.js'
 import type { Topic } from './topic.js'
 
-/** What a reader of a topic's changes gets. `lost`: changes are missing before the next ones. */
+/** An event for a reader of a topic's changes. `lost`: changes before the next ones are missing. */
 export type WatchEvent =
   | { readonly kind: 'changes'; readonly topic: string; readonly shard: number; readonly batch: ChangeBatch }
-  /** Where a shard is of which nothing was read yet. */
+  /** The current position of a shard of which nothing was read yet. */
   | { readonly kind: 'position'; readonly topic: string; readonly shard: number; readonly position: ChangePosition }
   | { readonly kind: 'lost'; readonly topic: string; readonly shard: number; readonly reason: string }
 
 export interface WatchOptions {
-  /** Where a reader has been, by topic and shard; without it from now on. */
+  /** The position from which the reader continues; `undefined`: from now on. */
   readonly from: (topic: string, shard: number) => ChangePosition | undefined
   /** Resolves when the reader takes more. */
   readonly sink: (event: WatchEvent) => Promise<void>
@@ -19,13 +19,13 @@ export interface WatchOptions {
 }
 
 const RETRY_MS = 1_000
-/** After a reader took so long, it is looked whether the stream still has what comes next: else that would be passed over in silence. */
+/** If the reader took longer than this, the read restarts at its position, so that entries lost meanwhile are noticed and not skipped silently. */
 const SLOW_MS = 250
 
 /**
- * Reads what happens to the messages of some topics, until the signal aborts. Each shard is read by itself, without a connection of its own.
+ * Reads the changes of several topics until the signal aborts. Each shard is read by itself, without a connection of its own.
  *
- * @throws TopicError ERR_NO_EVENTS one of them keeps no changes
+ * @throws TopicError ERR_NO_EVENTS one of the topics keeps no changes
  */
 export async function watchTopics(topics: readonly Topic[], options: WatchOptions): Promise<void> {
   assertKept(topics)
@@ -76,7 +76,7 @@ async function watch(
   }
 }
 
-/** The last change that there was, so that a reader can come back to it before there is another one; of a new queue there is none. */
+/** The position of the last change, so that a reader can resume there even if no other change comes; `undefined` for a new queue. */
 async function endOf(queue: ReliableQueue<Uint8Array>): Promise<ChangePosition | undefined> {
   const { epoch, last } = await queue.changeStatus()
   return epoch === null || last === null ? undefined : { epoch, id: last }

@@ -6,24 +6,24 @@ import { leaseWorker, releaseWorker } from './scripts/generated.js'
 import { Snowflake, WORKERS, type Worker } from './snowflake.js'
 
 export interface WorkerLeaseOptions {
-  /** For how long a number is leased. Default 30 s; it is leased for longer three times as often. */
+  /** How long a number is leased. Default 30 s; the lease is renewed three times in this time. */
   readonly leaseMs?: number
-  /** How many numbers there are. Default 1,024. */
+  /** The count of worker numbers. Default 1,024. */
   readonly count?: number
   readonly key?: string
   readonly onError?: (error: unknown) => void
 }
 
 interface Leased extends Worker {
-  /** The clock of Redis, and of this process, when it was leased. */
+  /** The clocks of Redis and of this process when the number was leased. */
   readonly at: number
   readonly sentAt: number
   readonly sentDate: number
 }
 
 /**
- * Ids of this instance alone. Its worker number is leased in Redis: an instance that cannot reach it stops drawing ids before another one can have
- * the number, and one that died gives it back by not leasing it again.
+ * Draws ids that no other instance draws. It leases a worker number in Redis: an instance that cannot reach Redis stops drawing ids before another one
+ * can get the number, and the lease of an instance that died runs out.
  */
 export class WorkerLease {
   readonly #redis: ScriptRunner
@@ -62,8 +62,8 @@ export class WorkerLease {
     const leased = this.#leased
     this.#leased = undefined
     if (leased === undefined) return
-    // without Redis it ends by itself
-    const reach = Math.max(this.#ids.reach, leased.from - 1) // it may have drawn none
+    // without Redis the lease ends by itself
+    const reach = Math.max(this.#ids.reach, leased.from - 1) // no id may have been drawn
     await this.#run(releaseWorker, this.#token, leased.number, reach).catch(this.#onError)
   }
 
@@ -76,7 +76,7 @@ export class WorkerLease {
     throw new TopicError('ERR_IDS_UNAVAILABLE', 'the worker number of this instance has run out')
   }
 
-  /** By both clocks of the process: one stands still while the machine is suspended, and the other one can be set back. */
+  /** Checks both clocks of the process: one stops while the machine is suspended, and the other can be set back. */
   #isHeld({ sentAt, sentDate }: Leased): boolean {
     return performance.now() - sentAt < this.#leaseMs && Date.now() - sentDate < this.#leaseMs
   }
@@ -105,7 +105,7 @@ export class WorkerLease {
         `all ${this.#count} worker numbers of --ids snowflake are leased`,
       )
     }
-    // the number that it had begins where it began
+    // a number that was renewed keeps its beginning
     const begin = number === held ? Math.max(from, before?.from ?? 0) : from
     this.#leased = { number, from: begin, upTo, at, sentAt, sentDate }
   }

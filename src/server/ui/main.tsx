@@ -1,8 +1,13 @@
 import { render } from 'preact'
-import { followTheme } from './lib/preferences.js'
-import { listenForNavigation } from './lib/router.js'
+import { askForOverview } from './api/overview-stream.js'
+import { askForSession } from './api/session.js'
+import { followTheme, opensOverview } from './lib/preferences.js'
+import { isAtOverview, listenForNavigation } from './lib/router.js'
 import { App } from './shell/app.js'
 
+// one after the other, and each after a frame, they would take three times as long
+askForSession()
+if (opensOverview.get() === 'yes' && isAtOverview()) askForOverview()
 followTheme()
 listenForNavigation()
 const page = document.getElementById('page')

@@ -5,9 +5,9 @@ import type { App } from '../context.js'
 import * as schemas from '../schemas.js'
 import { placeOf } from './endpoints.js'
 
-/** Who administered what. */
+/** The audit log: records and lists administrative requests. */
 export function auditRoutes(app: App, audit: AuditLog): void {
-  // before the answer, so that who has it finds the entry; without the entry the answer goes out all the same
+  // before the answer, so that its reader finds the entry; if the entry fails, the answer is sent anyway
   app.addHook('onSend', (request, reply, _, done) => {
     const { apiKey, method, url, id, routeOptions } = request
     const status = reply.statusCode

@@ -21,12 +21,12 @@ const BUSIEST = 20
 const STREAM_MS = 1_000
 const NONE = { total: 0, visible: 0, delayed: 0, inFlight: 0, dead: 0 }
 
-/** What the page asks: over all topics of a key, each in bounded work. */
+/** The routes of the page over all topics of a key, each with bounded work. */
 export function consoleRoutes(
   app: App,
   { topics, settings, metrics, waits }: Context,
   parts: {
-    /** Which SQL database; `undefined`: there is no journal. */
+    /** The kind of SQL database; `undefined`: there is no journal. */
     readonly journalKind: string | undefined
     readonly sampler: Sampler
     readonly health: HealthReader
@@ -49,7 +49,7 @@ export function consoleRoutes(
       schema: {
         tags,
         operationId: 'getOverview',
-        summary: 'The messages of all topics of the key together, the oldest that is due, and the busiest topics',
+        summary: 'The messages of all topics of the key together, the most overdue one, and the busiest topics',
         response: { 200: schemas.OverviewOutput },
       },
     },
@@ -70,7 +70,7 @@ export function consoleRoutes(
     },
     async (request, reply) => {
       if (streams >= settings.maxEventStreams)
-        throw new BadRequest('too-many-streams', `there can be ${settings.maxEventStreams}`)
+        throw new BadRequest('too-many-streams', `at most ${settings.maxEventStreams} are allowed`)
       void reply.hijack()
       const { raw } = reply
       raw.writeHead(200, {
@@ -85,8 +85,8 @@ export function consoleRoutes(
       try {
         while (!waiting.signal.aborted) {
           const key = await keyOf(request, keys, sessions)
-          if (!key?.scopes.has('read')) break // it was removed, or changed
-          // one that does not read gets the next overview when it has read this one
+          if (!key?.scopes.has('read')) break // the key was removed or changed
+          // a slow client gets the next overview when it has read this one
           if (!raw.writableNeedDrain) raw.write(`event: overview\ndata: ${JSON.stringify(await overviewFor(key))}\n\n`)
           await pause(STREAM_MS, waiting.signal)
         }
@@ -107,7 +107,7 @@ export function consoleRoutes(
       schema: {
         tags,
         operationId: 'listInstances',
-        summary: 'The instances of the service that said in the last 15 seconds that they run',
+        summary: 'The instances of the service that reported in the last 15 seconds',
         response: { 200: schemas.InstancesOutput },
       },
     },
@@ -124,7 +124,7 @@ export function consoleRoutes(
       schema: {
         tags,
         operationId: 'getAgenda',
-        summary: 'How many messages of a topic, or of all topics of the key, become visible when',
+        summary: 'When how many messages of a topic, or of all topics of the key, become visible',
         querystring: schemas.AgendaQuery,
         response: { 200: schemas.AgendaOutput },
       },
@@ -145,7 +145,7 @@ export function consoleRoutes(
       schema: {
         tags,
         operationId: 'getFlow',
-        summary: 'What happened to a message, where the service has a journal',
+        summary: 'The history of a message, if the service has a journal',
         params: schemas.MessageParams,
         response: { 200: schemas.FlowOutput },
       },
@@ -164,7 +164,12 @@ export function consoleRoutes(
   )
 
   async function overviewFor(key: ApiKey): Promise<Static<typeof schemas.OverviewOutput>> {
-    const [{ at, topics: all, total }, now] = [await sampler.read(), await health.read()]
+    const [{ at, topics: all, total }, now, alive, known] = await Promise.all([
+      sampler.read(),
+      health.read(),
+      instances.list().catch(redisProblem),
+      ratesFor(key),
+    ])
     const own = all.filter(({ topic }) => covers(key, topic))
     const [oldest] = firstBy(own, 1, ({ visible, oldestMs }) => (visible > 0 ? oldestMs : -1))
     const isForAll = key.topics.includes('*')
@@ -174,14 +179,14 @@ export function consoleRoutes(
       at,
       redis: isForAll ? now.redis : { ...now.redis, version: null, usedMemory: null, maxMemory: null },
       journal: topics.hasJournal ? { mode: settings.journalMode, kind: journalKind ?? 'sql', ...lag } : null,
-      instances: (await instances.list().catch(redisProblem)).length,
+      instances: alive.length,
       topics: isForAll ? total : own.length,
       counts: own.reduce((sum, each) => added(sum, each), NONE),
       oldestDue:
         oldest === undefined || oldest.visible === 0
           ? null
           : { topic: oldest.topic, dueAt: at - oldest.oldestMs, overdueMs: oldest.oldestMs },
-      ...(await ratesFor(key, at)),
+      ...known,
       lateness: isForAll ? await recentLateness.read(at) : null,
       busiest: firstBy(own, BUSIEST, ({ total }) => total).map((each) => ({
         ...{ topic: each.topic, counts: added(NONE, each), oldestMs: each.oldestMs, paused: [...each.paused] },
@@ -195,9 +200,9 @@ export function consoleRoutes(
     }
   }
 
-  /** What this instance did for all topics: of no meaning to a key of some. */
-  async function ratesFor(key: ApiKey, at: number) {
-    const { rates: found, series } = await rates.read(at)
+  /** The rates of this instance over all topics; zeros for a key of some topics. */
+  async function ratesFor(key: ApiKey) {
+    const { rates: found, series } = await rates.read(topics.now())
     const isForAll = key.topics.includes('*')
     const none = { pushed: 0, delivered: 0, acknowledged: 0, failed: 0 }
     return { rates: { ...(isForAll ? found : none), dead: 0 }, series: isForAll ? series : [] }
@@ -208,7 +213,7 @@ export function consoleRoutes(
   }
 }
 
-/** The first so many by a figure, the highest first; of equal ones those that come first. Each overview asks it of ten thousand topics. */
+/** The `count` elements with the highest figures, highest first, in stable order. Fast, as each overview calls it with ten thousand topics. */
 function firstBy<T>(all: readonly T[], count: number, figure: (each: T) => number): T[] {
   const first: { readonly each: T; readonly value: number }[] = []
   for (const each of all) {

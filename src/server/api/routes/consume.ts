@@ -1,12 +1,12 @@
 import { readLease } from '../../topics/lease.js'
-import type { LeaseAnswer } from '../../topics/topics.js'
+import type { LeaseAnswer } from '../../topics/leases.js'
 import type { ApiKey } from '../api-keys.js'
 import { assertCovers } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import { receive } from '../receive.js'
 import * as schemas from '../schemas.js'
 
-/** Messages for consumers: received, acknowledged, given back. */
+/** The routes of consumers: receive, acknowledge, give back. */
 export function consumeRoutes(app: App, context: Context): void {
   const { topics, metrics } = context
   const tags = ['consume']
@@ -39,14 +39,14 @@ export function consumeRoutes(app: App, context: Context): void {
       schema: {
         tags,
         operationId: 'acknowledge',
-        summary: 'The messages were handled: remove them',
+        summary: 'Remove handled messages',
         body: schemas.AcknowledgeInput,
         response: { 200: schemas.LeaseOutput },
       },
     },
     async ({ body: { leases }, apiKey }) => {
       assertOwn(apiKey, leases)
-      return answered('acknowledge', await topics.acknowledge(leases))
+      return answered('acknowledge', await topics.leases.acknowledge(leases))
     },
   )
 
@@ -57,14 +57,14 @@ export function consumeRoutes(app: App, context: Context): void {
       schema: {
         tags,
         operationId: 'negativeAcknowledge',
-        summary: 'The messages were not handled: redeliver them later',
+        summary: 'Give back messages that were not handled: they are redelivered later',
         body: schemas.NegativeInput,
         response: { 200: schemas.LeaseOutput },
       },
     },
     async ({ body: { leases, ...answer }, apiKey }) => {
       assertOwn(apiKey, leases)
-      return answered('negative-acknowledge', await topics.negativeAcknowledge(leases, answer))
+      return answered('negative-acknowledge', await topics.leases.negativeAcknowledge(leases, answer))
     },
   )
 
@@ -75,14 +75,14 @@ export function consumeRoutes(app: App, context: Context): void {
       schema: {
         tags,
         operationId: 'extend',
-        summary: 'The messages take longer',
+        summary: 'Extend the leases of messages that take longer',
         body: schemas.ExtendInput,
         response: { 200: schemas.LeaseOutput },
       },
     },
     async ({ body: { leases, visibilityTimeout }, apiKey }) => {
       assertOwn(apiKey, leases)
-      return answered('extend', await topics.extend(leases, visibilityTimeout))
+      return answered('extend', await topics.leases.extend(leases, visibilityTimeout))
     },
   )
 

@@ -1,13 +1,16 @@
 import { DeadLetters, type DeadLetterReader } from '../../console/dead-letters.js'
 import { covers, isBlind, type ApiKey } from '../api-keys.js'
-import { assertCovers } from '../authorize.js'
+import { assertCovers, assertMayFind } from '../authorize.js'
 import type { App, Context } from '../context.js'
+import { BadRequest } from '../problem.js'
 import * as schemas from '../schemas.js'
 
-/** So many dead letters are moved or deleted by one request. */
+/** The most dead letters that one request moves or deletes. */
 const BULK = 1_000
+/** The default number of a topic's oldest dead letters that a request moves. */
+const OLDEST = 100
 
-/** The dead letters of all topics: found by what they have in common, and moved back or deleted together. */
+/** The dead letters of all topics or of one: search, move back and delete by a filter. */
 export function deadLetterRoutes(app: App, { topics }: Context): void {
   const tags = ['dead letters']
   const deadLetters = new DeadLetters(topics)
@@ -30,12 +33,18 @@ export function deadLetterRoutes(app: App, { topics }: Context): void {
     },
     async ({ query: { cursor, limit = 100, ...filter }, apiKey }) => {
       if (filter.topic !== undefined) assertCovers(apiKey, filter.topic)
+      assertMayFind(apiKey, filter.bizKey)
       const own = readerOf(apiKey)
-      const [page, matched] = await Promise.all([
+      const [page, counted] = await Promise.all([
         deadLetters.list(filter, own, limit, cursor),
         cursor === undefined ? deadLetters.count(filter, own) : null,
       ])
-      return { ...page, deadLetters: [...page.deadLetters], matched }
+      const isWhole = cursor === undefined && page.cursor === undefined
+      return {
+        ...page,
+        deadLetters: [...page.deadLetters],
+        matched: counted ?? (isWhole ? page.deadLetters.length : null),
+      }
     },
   )
 
@@ -49,8 +58,8 @@ export function deadLetterRoutes(app: App, { topics }: Context): void {
           operationId: `${what}MatchingDeadLetters`,
           summary:
             what === 'redrive'
-              ? 'Move back the dead letters that match, up to 1,000 by one request; they begin anew'
-              : 'Delete the dead letters that match, up to 1,000 by one request',
+              ? 'Move back the dead letters that match, up to 1,000 per request; their attempts begin anew'
+              : 'Delete the dead letters that match, up to 1,000 per request',
           body: schemas.BulkInput,
           response: { 200: schemas.BulkOutput },
         },
@@ -61,4 +70,35 @@ export function deadLetterRoutes(app: App, { topics }: Context): void {
       },
     )
   }
+
+  app.post(
+    '/v1/topics/:topic/dead-letters/redrive',
+    {
+      config: { scope: 'admin', bodyIsOptional: true },
+      schema: {
+        tags,
+        operationId: 'redriveDeadLetters',
+        summary:
+          'Move dead letters of a topic back, where they begin anew: the oldest, those of some ids, or those that match',
+        params: schemas.TopicParams,
+        body: schemas.RedriveInput,
+        response: { 200: schemas.RedriveOutput },
+      },
+    },
+    async ({ params, body: { count, ids, cursor, dryRun, ...filter }, apiKey }) => {
+      const topic = await topics.open(params.topic)
+      const given = [...Object.keys(filter), ...(dryRun === undefined ? [] : ['dryRun'])]
+      if (ids !== undefined && given.length > 0)
+        throw new BadRequest('invalid-request', `ids: expected none beside ${given.join()}`)
+      const isFiltered = Object.keys(filter).length > 0 || dryRun === true
+      // a cursor without its filter must not move all dead letters
+      if (cursor !== undefined && !isFiltered)
+        throw new BadRequest('invalid-cursor', 'repeat the filter of the request that returned the cursor')
+      if (!isFiltered) return { redriven: await topic.redrive(count ?? OLDEST, ids) }
+      const which = { ...filter, topic: topic.name }
+      const what = dryRun === true ? 'count' : 'redrive'
+      const { done, ...part } = await deadLetters.carryOut(what, which, readerOf(apiKey), count ?? BULK, cursor)
+      return { redriven: done, ...part }
+    },
+  )
 }

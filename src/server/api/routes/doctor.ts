@@ -4,7 +4,7 @@ import type { App } from '../context.js'
 import { commandProblem } from '../problem.js'
 import * as schemas from '../schemas.js'
 
-/** What the doctor finds. */
+/** The findings of the doctor. */
 export function doctorRoute(app: App, doctor: Doctor): void {
   app.get(
     '/v1/doctor',
@@ -13,14 +13,16 @@ export function doctorRoute(app: App, doctor: Doctor): void {
       schema: {
         tags: ['page'],
         operationId: 'getDoctor',
-        summary: 'What the doctor of the library finds in the Redis of the service, at most ten seconds ago',
+        summary:
+          "The findings of the library's doctor in the Redis of the service, at most ten seconds or `maxAge` old",
+        querystring: schemas.DoctorQuery,
         response: { 200: schemas.DoctorOutput },
       },
     },
-    async ({ apiKey }) => {
+    async ({ apiKey, query }) => {
       assertCovers(apiKey, '*')
-      const report = await doctor.examine().catch(commandProblem)
-      return { at: report.at, findings: [...report.findings] }
+      const report = await doctor.examine(query.maxAge).catch(commandProblem)
+      return { ...report, findings: [...report.findings] }
     },
   )
 }

@@ -13,11 +13,11 @@ import * as schemas from '../schemas.js'
 import { isSet } from './topics.js'
 
 const DAY_MS = 86_400_000
-/** A recovery moves so many dead letters at a time. */
+/** The most dead letters that a recovery moves at a time. */
 const PAGE = 1_000
 
-/** Where webhooks go. Endpoints are of all topics, so a key needs all topics for them. */
-export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, deliveryLog }: Context): void {
+/** The routes of endpoints. Endpoints belong to all topics, so a key needs all topics. */
+export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, deliveryLog, answers }: Context): void {
   const tags = ['endpoints']
   const params = schemas.EndpointParams
   const topicsOf = async (id: string): Promise<string[]> =>
@@ -32,13 +32,13 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
     return { ...shown(id, record), gate: state, last }
   }
 
-  /** As far as that can be done: what fails is logged. @param before the endpoints that topics had */
+  /** Undoes a failed creation as far as possible; failures are logged. @param before the endpoints that topics had */
   const takeBack = async (
     id: string,
     before: ReadonlyMap<string, string | null>,
     log: FastifyBaseLogger,
   ): Promise<void> => {
-    const failed = (error: unknown): void => log.error(error, 'an endpoint that could not be made is left in part')
+    const failed = (error: unknown): void => log.error(error, 'an endpoint that could not be created is left in part')
     for (const [name, endpoint] of before) await topics.setEndpoint(name, endpoint, id).catch(failed)
     await endpoints.remove(id).catch(failed)
   }
@@ -54,7 +54,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       schema: {
         tags,
         operationId: 'createEndpoint',
-        summary: 'Make an endpoint; the answer has its secret',
+        summary: 'Create an endpoint; the answer has its secret',
         body: schemas.EndpointInput,
         response: { 201: schemas.EndpointMade },
       },
@@ -73,7 +73,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
           await topics.setEndpoint(name, id)
         }
       } catch (thrown) {
-        // one was deleted meanwhile: of an endpoint whose secret is shown to no reader none may have anything
+        // a topic was deleted meanwhile; no topic may keep an endpoint whose secret was never shown
         await takeBack(id, tried, request.log)
         throw thrown
       } finally {
@@ -115,7 +115,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       schema: {
         tags,
         operationId: 'getEndpoint',
-        summary: 'An endpoint, and the topics that have it',
+        summary: 'An endpoint and the topics that use it',
         params,
         response: { 200: schemas.EndpointOutput },
       },
@@ -141,7 +141,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
     },
     async ({ params: { endpoint }, body }) => {
       const record = await endpoints.update(endpoint, body)
-      // another server has not asked for a pause, nor failed
+      // another server has neither asked for a pause nor failed
       if (body.enabled === true || body.url !== undefined) await gate.forget(endpoint)
       void dispatcher.refresh()
       return shown(endpoint, record)
@@ -155,7 +155,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       schema: {
         tags,
         operationId: 'deleteEndpoint',
-        summary: 'Delete an endpoint that no topic has, or by force; messages of its topics wait then',
+        summary: 'Delete an endpoint that no topic uses, or by force any; messages of its topics then wait',
         params,
         querystring: Type.Object({ force: schemas.Flag }),
         response: { 204: Type.Null() },
@@ -163,7 +163,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
     },
     async ({ params: { endpoint }, query }, reply) => {
       const names = isSet(query.force) ? [] : await topicsOf(endpoint)
-      if (names.length > 0) throw new TopicError('ERR_ENDPOINT_IN_USE', `topics have it, such as ${names[0] ?? ''}`)
+      if (names.length > 0) throw new TopicError('ERR_ENDPOINT_IN_USE', `topics use it, such as ${names[0] ?? ''}`)
       await endpoints.remove(endpoint)
       await Promise.all([gate.forget(endpoint), deliveryLog.forget(endpoint)])
       void dispatcher.refresh()
@@ -213,7 +213,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       schema: {
         tags,
         operationId: 'testEndpoint',
-        summary: 'Send one webhook of the type redelayed.test now, and answer what came back',
+        summary: 'Send a webhook of the type redelayed.test now and return the answer',
         params,
         body: Type.Object({}, { additionalProperties: false }),
         response: { 200: schemas.TestOutput },
@@ -242,7 +242,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       let redriven = 0
       for (const name of await topicsOf(endpoint)) {
         const topic = await topics.open(name)
-        // those that die meanwhile are not for this call
+        // messages that die meanwhile are not part of this call
         for (let left = (await topic.counts()).dead; left > 0;) {
           const moved = await topic.redrive(Math.min(left, PAGE))
           if (moved === 0) break
@@ -268,6 +268,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       },
     },
     async ({ params: { endpoint }, query: { cursor, limit = 100 }, apiKey }) => {
+      answers.assertRoom()
       await endpoints.get(endpoint)
       const [before] = cursor === undefined ? [undefined] : readCursor(cursor, ['string'])
       const { entries, next } = await deliveryLog.list(endpoint, limit, placeOf(before))
@@ -289,6 +290,7 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
       },
     },
     async ({ query: { cursor, limit = 100, endpoint }, apiKey }) => {
+      answers.assertRoom()
       const ids = endpoint === undefined ? (await endpoints.list()).map(([id]) => id) : [endpoint]
       if (endpoint !== undefined) await endpoints.get(endpoint)
       const [place, at] = cursor === undefined ? [undefined, ''] : readCursor(cursor, ['string', 'string'])
@@ -306,10 +308,10 @@ export function endpointRoutes(app: App, { endpoints, topics, dispatcher, gate, 
 /** A place in a stream, from a cursor. @throws TopicError */
 export function placeOf(given: string | number | undefined): string | undefined {
   if (given === undefined || /^\d{1,16}-\d{1,16}$/.test(String(given))) return given?.toString()
-  throw new TopicError('ERR_CURSOR', 'it is none that this listing has answered')
+  throw new TopicError('ERR_CURSOR', 'this listing did not return this cursor')
 }
 
-/** An answer can have what is in the message. */
+/** Hides the answer of the endpoint from a key that hides payloads: it can quote the message. */
 function deliveryFor<T extends LoggedDelivery>(key: ApiKey, delivery: T): T & { answerHidden?: true } {
   return isBlind(key) ? { ...delivery, answer: '', answerHidden: true } : delivery
 }

@@ -10,15 +10,15 @@ import type { App, Context } from '../context.js'
 import { BadRequest } from '../problem.js'
 import { TOPIC_NAME } from '../../topics/topic-name.js'
 
-/** Of so many queues the positions go into the id of an event. */
+/** The most queues whose positions fit into the id of an event. */
 const MOST_POSITIONS = 20
-/** Each shard is read by itself. */
+/** The most shards of a stream, as each is read by itself. */
 const MOST_SHARDS = 256
 const BEAT_MS = 15_000
-/** How often it is looked whether the key may still read. */
+/** How often the key is checked again. */
 const LOOK_MS = 1_000
 
-/** What happens to messages, as server-sent events. */
+/** The changes of messages as server-sent events. */
 export function eventRoutes(
   app: App,
   { topics, settings, metrics, waits }: Context,
@@ -29,13 +29,13 @@ export function eventRoutes(
   app.get(
     '/v1/events',
     {
-      // a stream has no end that a HEAD could wait for
+      // a HEAD would wait for the end of the stream, which never comes
       exposeHeadRoute: false,
       config: { scope: 'read' },
       schema: {
         tags: ['events'],
         operationId: 'watchEvents',
-        summary: 'What happens to the messages of some topics, on all instances, as server-sent events',
+        summary: 'The changes of the messages of some topics, on all instances, as server-sent events',
         querystring: Type.Object({
           topic: Type.Array(Type.String({ pattern: TOPIC_NAME }), { minItems: 1, maxItems: 50 }),
         }),
@@ -51,10 +51,10 @@ export function eventRoutes(
       if (shards > MOST_SHARDS)
         throw new BadRequest(
           'invalid-request',
-          `these topics have ${shards} shards, and a stream is of at most ${MOST_SHARDS}`,
+          `these topics have ${shards} shards, and a stream takes at most ${MOST_SHARDS}`,
         )
       if (streams >= settings.maxEventStreams)
-        throw new BadRequest('too-many-streams', `there can be ${settings.maxEventStreams}`)
+        throw new BadRequest('too-many-streams', `at most ${settings.maxEventStreams} are allowed`)
       const positions = readPositions(request.headers['last-event-id'])
 
       void reply.hijack()
@@ -67,7 +67,7 @@ export function eventRoutes(
       raw.write(': the events begin here\n\n')
       const waiting = waits.begin()
       raw.once('close', () => waiting.abort())
-      if (request.raw.socket.destroyed) waiting.abort() // the client hung up while its topics were opened
+      if (request.raw.socket.destroyed) waiting.abort() // the client hung up while the topics were opened
       const beat = setInterval(() => raw.write(':\n\n'), BEAT_MS)
       let key = request.apiKey
       let isLooking = false
@@ -77,14 +77,14 @@ export function eventRoutes(
         keyOf(request, keys, sessions)
           .then((now) => {
             if (now?.scopes.has('read') && names.every((name) => covers(now, name))) {
-              key = now // it may see less than before
+              key = now // it may hide more than before
               return
             }
-            // it was removed, its session has ended, or it may do less than before
+            // the key was removed, its session has ended, or it may do less than before
             waiting.abort()
-            if (raw.writableNeedDrain) raw.destroy() // its client does not read what there is
+            if (raw.writableNeedDrain) raw.destroy() // the client does not read
           })
-          .catch(() => undefined) // Redis does not say it now
+          .catch(() => undefined) // Redis does not answer now
           .finally(() => (isLooking = false))
       }, LOOK_MS)
       streams++
@@ -94,7 +94,7 @@ export function eventRoutes(
           from: (topic, shard) => positions.get(`${topic}/${shard}`),
           sink: (event) => send(raw, event, positions, isBlind(key)),
           signal: waiting.signal,
-          onError: (error) => request.log.warn(error, 'the events of a topic cannot be read; they are tried again'),
+          onError: (error) => request.log.warn(error, 'the events of a topic cannot be read; retrying'),
         })
       } catch (thrown) {
         request.log.error(thrown, 'events ended')
@@ -142,7 +142,7 @@ function lostText({ topic, shard, reason }: WatchEvent & { kind: 'lost' }): stri
   return `event: lost\ndata: ${JSON.stringify({ topic, shard, reason })}\n\n`
 }
 
-/** No event, but the id with which a client comes back that has had none yet. */
+/** The id with which a client resumes that has had no event yet. */
 function positionText(
   { topic, shard, position }: WatchEvent & { kind: 'position' },
   positions: Map<string, ChangePosition>,
@@ -151,7 +151,7 @@ function positionText(
   return positions.size > MOST_POSITIONS ? ':\n\n' : `id: ${positionsText(positions)}\n\n`
 }
 
-/** An event for each change; only the last one of a batch has an id, so that a client that comes back gets whole batches. */
+/** An event for each change; only the last one of a batch has an id, so that a client that resumes gets whole batches. */
 function changesText(
   { topic, shard, batch }: WatchEvent & { kind: 'changes' },
   positions: Map<string, ChangePosition>,
@@ -167,7 +167,7 @@ function changesText(
     .join('')
 }
 
-/** Without payloads: a reader of events need not be allowed to read them. */
+/** A change without its payload, which a reader of events may not be allowed to see. */
 function shownChange({ change, id, attempt, dueAt, priority, error }: MessageChange, hidesAnswers: boolean) {
   return { change, id, attempt, dueAt, priority, error: error && reasonFor(hidesAnswers, error) }
 }
@@ -176,7 +176,7 @@ function positionsText(positions: ReadonlyMap<string, ChangePosition>): string {
   return Array.from(positions, ([key, { epoch, id }]) => `${key}=${epoch}:${id}`).join(',')
 }
 
-/** What is none of ours is passed over: then the events begin now. */
+/** The positions of a `Last-Event-ID`. Invalid parts are skipped: those queues begin now. */
 function readPositions(given: string | string[] | undefined): Map<string, ChangePosition> {
   const positions = new Map<string, ChangePosition>()
   for (const part of String(given ?? '')

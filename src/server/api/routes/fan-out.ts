@@ -21,8 +21,7 @@ export function fanOutRoutes(app: App, { topics, settings, metrics, endpoints }:
       schema: {
         tags: ['messages'],
         operationId: 'fanOutMessage',
-        summary:
-          'Push a message to several topics; each takes or refuses it by itself (207 where some have refused it)',
+        summary: 'Push a message to several topics; each takes or refuses it by itself (207 if some refused it)',
         headers: schemas.PushHeaders,
         body: schemas.FanOutInput,
         response: { 200: schemas.FanOutOutput, 201: schemas.FanOutOutput, 207: schemas.FanOutOutput },
@@ -36,9 +35,10 @@ export function fanOutRoutes(app: App, { topics, settings, metrics, endpoints }:
       for (const name of names) assertCovers(request.apiKey, name)
       if (names.length > settings.maxFanOut)
         throw new BadRequest('invalid-request', `expected at most ${settings.maxFanOut} topics, got ${names.length}`)
-      await assertEndpoint(endpoints, request.apiKey, message)
+      const check = (): Promise<void> => assertEndpoint(endpoints, request.apiKey, message)
       const key = request.headers['idempotency-key']
-      const once = key === undefined ? undefined : { key, owner: request.apiKey.id, request: request.body }
+      if (key === undefined) await check()
+      const once = key === undefined ? undefined : { key, owner: request.apiKey.id, request: request.body, check }
       const done = await topics.pusher.fanOut(names, traced(message, request.headers), once)
       for (const { result } of done.results)
         metrics.pushed.inc({ outcome: result instanceof RedelayedError ? 'refused' : result.outcome })
@@ -51,10 +51,10 @@ export function fanOutRoutes(app: App, { topics, settings, metrics, endpoints }:
     },
   )
 
-  /** Topics that the key does not see are not there for it. */
+  /** The topics of the key that match a pattern. */
   async function matching(key: ApiKey, pattern: string): Promise<string[]> {
     const names = (await topics.matching(pattern)).filter((name) => covers(key, name))
-    if (names.length === 0) throw new BadRequest('topic-not-found', 'no topic of the key fits the pattern')
+    if (names.length === 0) throw new BadRequest('topic-not-found', 'no topic of the key matches the pattern')
     return names
   }
 }
@@ -70,7 +70,7 @@ function answerOf(topic: string, result: Pushed | RedelayedError): Static<typeof
   return { topic, outcome, ...(dueAt !== undefined && { dueAt }) }
 }
 
-/** Nothing was accepted: the answer is what the first topic said, and names the others too. */
+/** The problem when all topics refused the message: that of the first topic, with all topics in `errors`. */
 function allRefused({ results }: FannedOut): BadRequest {
   const said = results.map(({ topic, result }) => ({ topic, ...problemOf(result) }))
   const errors = said.map(({ topic, code, title, detail }) => ({
@@ -78,5 +78,5 @@ function allRefused({ results }: FannedOut): BadRequest {
     message: `${code}: ${detail ?? title}`,
   }))
   const [first] = said
-  return new BadRequest(first?.code ?? 'internal-error', first?.detail ?? 'no topic has taken it', errors)
+  return new BadRequest(first?.code ?? 'internal-error', first?.detail ?? 'no topic took the message', errors)
 }

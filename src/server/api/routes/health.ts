@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import type { App, Waits } from '../context.js'
 import { BadRequest } from '../problem.js'
 
-/** Everybody may ask whether the service is ready, and must not keep its connections busy by it. */
+/** How long an answer of readiness is reused: the route needs no key and must not keep connections busy. */
 const FRESH_MS = 1_000
 
 const readiness = Type.Object({
@@ -11,7 +11,7 @@ const readiness = Type.Object({
 })
 export type Readiness = Static<typeof readiness>
 
-/** For those who run the service: is it alive, and can it work. */
+/** The health checks: whether the service is alive, and whether it is ready. */
 export function healthRoutes(app: App, waits: Waits, ask: () => Promise<Readiness>): void {
   const tags = ['operations']
   const status = Type.Object({ status: Type.String() })
@@ -32,7 +32,7 @@ export function healthRoutes(app: App, waits: Waits, ask: () => Promise<Readines
         tags,
         operationId: 'isReady',
         summary:
-          'Redis answers, and the service is not stopping; without its journal a service still delivers, so it is ready',
+          'Redis answers, and the service is not stopping; an unavailable journal does not count, as the service still delivers',
         security: [],
         response: { 200: readiness },
       },

@@ -14,14 +14,14 @@ import { receive } from '../receive.js'
 import * as schemas from '../schemas.js'
 import { isSet } from './topics.js'
 
-/** Some of these GETs change something, so a HEAD must not do the same. */
+/** Some of these GET routes change something, so they must not answer HEAD. */
 const GET = { method: 'GET', exposeHeadRoute: false } as const
-/** How long a client waits that does not say so. */
+/** The default wait of a client. */
 const WAIT_MS = 30_000
-/** In so many topics an id is looked for at once. */
+/** The most topics searched for an id at once. */
 const AT_ONCE = 20
 
-/** The paths and words of another delay service, for programs that have them. They do what the paths of this one do. */
+/** The paths and words of another delay service, for programs that use them. They work like the service's own paths. */
 export function legacyRoutes(app: App, context: Context): void {
   const { topics, settings, metrics } = context
   const tags = ['legacy']
@@ -76,7 +76,7 @@ export function legacyRoutes(app: App, context: Context): void {
           return true
         } catch (thrown) {
           if (!(thrown instanceof TopicError)) throw thrown
-          // of all topics, one can have been deleted a moment ago
+          // without a named topic, one of them may have just been deleted
           const isGone = thrown.code === 'ERR_TOPIC_NOT_FOUND' && topic === undefined
           if (thrown.code === 'ERR_MESSAGE_IN_FLIGHT') inFlight.push(each)
           if (thrown.code !== 'ERR_MESSAGE_NOT_FOUND' && !isGone) refused = thrown
@@ -85,7 +85,7 @@ export function legacyRoutes(app: App, context: Context): void {
       }))
         removed.push(name)
       if (removed.length === 0)
-        throw refused ?? new TopicError('ERR_MESSAGE_NOT_FOUND', 'no topic has a message of this id')
+        throw refused ?? new TopicError('ERR_MESSAGE_NOT_FOUND', 'no topic has a message with this id')
       return { id, topics: removed, ...(inFlight.length > 0 && { inFlight: inFlight.sort() }) }
     },
   })
@@ -130,7 +130,7 @@ export function legacyRoutes(app: App, context: Context): void {
     schema: {
       tags,
       operationId: 'legacyGet',
-      summary: 'As POST /v1/topics/{topic}/receive for one message; 204 where there is none',
+      summary: 'As POST /v1/topics/{topic}/receive for one message; 204 if there is none',
       params: schemas.TopicParams,
       querystring: schemas.LegacyGet,
       response: { 200: schemas.LegacyMessage, 204: Type.Null() },
@@ -143,14 +143,14 @@ export function legacyRoutes(app: App, context: Context): void {
       if (message === undefined || isGone()) return nothing(reply)
       const { id, lease, attempt, priority, dueAt, leasedUntil: _, ...content } = message
       if (ack === 'auto') {
-        const [answer = 'lost'] = await topics.acknowledge([lease])
+        const [answer = 'lost'] = await topics.leases.acknowledge([lease])
         metrics.leases.inc({ operation: 'acknowledge', answer })
       } else void reply.header('Redelayed-Lease', lease)
       return reply.send({ id, topic, attempt, priority, dueAt, ...content })
     },
   })
 
-  /** The topics of which `does` says true: the one that was named, or all that the key sees. */
+  /** The topics for which `does` returns true, out of the named one or all topics of the key. */
   async function* topicsOf(
     key: ApiKey,
     named: string | undefined,

@@ -8,6 +8,7 @@ import { traced } from '../../topics/trace.js'
 import { changedBody } from '../../topics/topic.js'
 import { MOST_SHARDS } from '../../topics/topic-settings.js'
 import { isBlind } from '../api-keys.js'
+import { assertMayFind } from '../authorize.js'
 import { assertEndpoint, wrongEndpoints } from '../own-endpoint.js'
 import { Lines, readAlsoLines, requestLimit } from '../content.js'
 import type { App, Context } from '../context.js'
@@ -19,7 +20,7 @@ import { isSet } from './topics.js'
 const tags = ['messages']
 const message = Compile(schemas.MessageInput)
 
-/** Messages: pushed, shown, changed, removed. */
+/** The routes of messages: push, get, change, remove. */
 export function messageRoutes(app: App, { topics, settings, metrics, endpoints, answers }: Context): void {
   const bodyLimit = requestLimit(settings)
 
@@ -31,7 +32,7 @@ export function messageRoutes(app: App, { topics, settings, metrics, endpoints, 
       schema: {
         tags,
         operationId: 'pushMessage',
-        summary: 'Push a message; 200 where one of its id is there and stays, or was postponed',
+        summary: 'Push a message; 200 if a message with its id exists and stays, or was postponed',
         params: schemas.TopicParams,
         headers: schemas.PushHeaders,
         body: schemas.MessageInput,
@@ -42,12 +43,14 @@ export function messageRoutes(app: App, { topics, settings, metrics, endpoints, 
       const { topic } = request.params
       const key = request.headers['idempotency-key']
       const given = request.body as NewMessage
-      await assertEndpoint(endpoints, request.apiKey, given)
+      const check = (): Promise<void> => assertEndpoint(endpoints, request.apiKey, given)
       const own = traced(given, request.headers)
       let pushed: Pushed | RedelayedError | undefined
-      if (key === undefined) [pushed] = await topics.pusher.push(topic, [own])
-      else {
-        const once = await topics.pusher.pushOnce(topic, own, { key, owner: request.apiKey.id, request: given })
+      if (key === undefined) {
+        await check()
+        ;[pushed] = await topics.pusher.push(topic, [own])
+      } else {
+        const once = await topics.pusher.pushOnce(topic, own, { key, owner: request.apiKey.id, request: given, check })
         if (once.isRepeated) void reply.header('Idempotency-Replayed', 'true')
         pushed = once.pushed
       }
@@ -73,13 +76,14 @@ export function messageRoutes(app: App, { topics, settings, metrics, endpoints, 
       schema: {
         tags,
         operationId: 'getMessage',
-        summary: 'A message, also a dead letter',
+        summary: 'A message or a dead letter',
         params: schemas.MessageParams,
         querystring: schemas.BodyQuery,
         response: { 200: schemas.MessageOutput },
       },
     },
     async ({ params: { topic, id }, query: { maxBody }, apiKey }) => {
+      answers.assertRoom()
       const found = await (await topics.open(topic)).get(id)
       return messageFor({ isBlind: isBlind(apiKey), maxBody }, found)
     },
@@ -93,13 +97,14 @@ export function messageRoutes(app: App, { topics, settings, metrics, endpoints, 
       schema: {
         tags,
         operationId: 'changeMessage',
-        summary: 'Give a message that no consumer has another time, priority or body',
+        summary: 'Change the time, priority or body of a message that no consumer has',
         params: schemas.MessageParams,
         body: schemas.MessageChange,
         response: { 200: schemas.MessageOutput },
       },
     },
     async (request) => {
+      answers.assertRoom()
       const { delay, dueAt, priority, body } = request.body
       if (delay !== undefined && dueAt !== undefined)
         throw new BadRequest('invalid-message', 'dueAt: expected one of delay and dueAt')
@@ -122,7 +127,7 @@ export function messageRoutes(app: App, { topics, settings, metrics, endpoints, 
       schema: {
         tags,
         operationId: 'removeMessage',
-        summary: 'Remove a message that no consumer has, or by force one that a consumer has',
+        summary: 'Remove a message that no consumer has, or by force any message',
         params: schemas.MessageParams,
         querystring: Type.Object({ force: schemas.Flag }),
         response: { 204: Type.Null() },
@@ -146,7 +151,7 @@ export function messageRoutes(app: App, { topics, settings, metrics, endpoints, 
         schema: {
           tags,
           operationId: isDead ? 'listDeadLetters' : 'listMessages',
-          summary: `The ${isDead ? 'dead letters' : 'messages'} by priority and time, in pages; while others push and receive some can be missing or come twice`,
+          summary: `The ${isDead ? 'dead letters' : 'messages'} by priority and time, in pages; pushes and receives meanwhile can make some come twice or not at all`,
           params: schemas.TopicParams,
           querystring: isDead ? schemas.DeadLettersQuery : schemas.MessagesQuery,
           response: { 200: schemas.MessagePage },
@@ -162,9 +167,7 @@ export function messageRoutes(app: App, { topics, settings, metrics, endpoints, 
         const reader = { isBlind: isBlind(apiKey), maxBody }
         if (bizKey !== undefined) {
           if (!topics.hasJournal) throw new BadRequest('no-journal', 'only a journal finds messages by bizKey')
-          // one that may not see it could guess it
-          if (reader.isBlind)
-            throw new BadRequest('forbidden', 'a key that hides payloads does not find messages by bizKey')
+          assertMayFind(apiKey, bizKey)
           const after = cursor === undefined ? null : String(readCursor(cursor, ['string'])[0])
           const { messages, next } = await topic.listWithBizKey(
             { bizKey, after, limit },
@@ -181,26 +184,6 @@ export function messageRoutes(app: App, { topics, settings, metrics, endpoints, 
       },
     )
   }
-
-  app.post(
-    '/v1/topics/:topic/dead-letters/redrive',
-    {
-      config: { scope: 'admin', bodyIsOptional: true },
-      schema: {
-        tags,
-        operationId: 'redriveDeadLetters',
-        summary: 'Move dead letters back, where they begin anew: those of some ids, or the oldest',
-        params: schemas.TopicParams,
-        body: schemas.RedriveInput,
-        response: { 200: schemas.RedriveOutput },
-      },
-    },
-    async (request) => {
-      const { count = 100, ids } = request.body
-      const topic = await topics.open(request.params.topic)
-      return { redriven: await topic.redrive(count, ids) }
-    },
-  )
 }
 
 function batchRoute(
@@ -246,7 +229,7 @@ function isMessage(item: NewMessage | Error): item is NewMessage {
   return !(item instanceof Error)
 }
 
-/** What stands in the body: a list, `{ messages }`, or lines. */
+/** The messages of a body: a list, `{ messages }`, or lines. */
 function itemsOf(body: unknown, most: number): readonly unknown[] {
   const list = body instanceof Lines ? body.lines : Array.isArray(body) ? body : listIn(body)
   if (!Array.isArray(list) || list.length === 0)
@@ -261,7 +244,7 @@ function listIn(body: unknown): unknown {
   return (body as { messages: unknown }).messages
 }
 
-/** @throws BadRequest the lines have too many values together: then none of them is accepted */
+/** @throws BadRequest the lines have too many values together: then none is accepted */
 function checked(item: unknown, budget: JsonBudget): NewMessage | BadRequest {
   try {
     const value = item instanceof Buffer ? readJson(item, budget) : item

@@ -5,7 +5,7 @@ import { healthRoutes } from './health.js'
 
 const PING_MS = 2_000
 
-/** For those who run the service: is it alive, can it work, what does it measure. */
+/** The routes for operators: health checks and metrics. */
 export function operationRoutes(app: App, { topics, metrics, waits }: Context): void {
   healthRoutes(app, waits, async () => {
     await within(PING_MS, topics.ping())
@@ -29,7 +29,8 @@ export function operationRoutes(app: App, { topics, metrics, waits }: Context): 
       },
     },
     async (request, reply) => {
-      if (!request.apiKey.topics.includes('*')) throw new BadRequest('forbidden', 'the metrics are of all topics')
+      if (!request.apiKey.topics.includes('*'))
+        throw new BadRequest('forbidden', 'the metrics need a key for all topics')
       const text = await metrics.text(topics)
       return reply.header('Content-Type', metrics.registry.contentType).send(text)
     },

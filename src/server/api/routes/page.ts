@@ -23,16 +23,16 @@ const POLICY = [
 ].join('; ')
 
 interface Parts {
-  /** `undefined`: it was not built. */
+  /** `undefined`: the page was not built. */
   readonly files: PageFiles | undefined
   readonly sessions: Sessions
   readonly keys: ApiKeys
   readonly rates: RateLimit
-  /** What the page is to know of the service. */
+  /** The facts about the service that the page gets. */
   readonly about: { readonly journal: boolean; readonly readOnly: boolean; readonly version: string }
 }
 
-/** The page for operators: its files, and signing in with a key. */
+/** The page for operators: its files and its sessions. */
 export function pageRoutes(app: App, { files, sessions, keys, rates, about }: Parts): void {
   const hidden = { schema: { hide: true } }
   const document = async (request: FastifyRequest, reply: FastifyReply) => {
@@ -57,7 +57,7 @@ export function pageRoutes(app: App, { files, sessions, keys, rates, about }: Pa
       schema: {
         tags,
         operationId: 'signIn',
-        summary: 'Begin a session of the page with a key; its cookie is taken in the place of the key for 12 hours',
+        summary: 'Begin a session of the page with a key; for 12 hours its cookie replaces the key',
         security: [],
         body: schemas.SignInInput,
         response: { 200: schemas.SessionOutput },
@@ -80,7 +80,7 @@ export function pageRoutes(app: App, { files, sessions, keys, rates, about }: Pa
       schema: {
         tags,
         operationId: 'getSession',
-        summary: 'Whose session the cookie is, and what its key may do',
+        summary: 'The key of the session of the cookie, and what it may do',
         security: [{ session: [] }],
         response: { 200: schemas.SessionOutput },
       },
@@ -95,7 +95,7 @@ export function pageRoutes(app: App, { files, sessions, keys, rates, about }: Pa
   app.delete(
     '/ui/session',
     {
-      bodyLimit: 1, // it reads none, and asks for no key
+      bodyLimit: 1, // this route reads no body and needs no key
       schema: {
         tags,
         operationId: 'signOut',

@@ -11,7 +11,7 @@ import * as schemas from '../queue-schemas.js'
 const tags = ['queues']
 const CODEC = 'msgpack'
 
-/** The queues of a Redis that libraries use. Their names are no topics, so a key must be for all. */
+/** The queues of a Redis that libraries use. They are not topics, so a key must be for all topics. */
 export function queueRoutes(app: App, queues: Queues): void {
   const assertForAll = (key: ApiKey): void => assertCovers(key, '*')
 
@@ -22,7 +22,7 @@ export function queueRoutes(app: App, queues: Queues): void {
       schema: {
         tags,
         operationId: 'listQueues',
-        summary: 'The delayed and reliable queues of this Redis by their names, in numbers, at most five seconds ago',
+        summary: 'The delayed and reliable queues of this Redis by name with their counts, at most five seconds old',
         querystring: schemas.QueuesQuery,
         response: { 200: schemas.QueuesOutput },
       },
@@ -51,7 +51,7 @@ export function queueRoutes(app: App, queues: Queues): void {
       schema: {
         tags,
         operationId: 'getQueue',
-        summary: 'What is next in a queue, what it has set aside, and its dead letters; takes nothing',
+        summary: 'The next messages of a queue, those that it set aside, and its dead letters; removes nothing',
         params: schemas.QueueParams,
         querystring: schemas.QueueQuery,
         response: { 200: schemas.QueueOutput },
@@ -71,7 +71,7 @@ export function queueRoutes(app: App, queues: Queues): void {
       schema: {
         tags,
         operationId: 'getQueueAgenda',
-        summary: 'How many messages of a queue are due when',
+        summary: 'When how many messages of a queue are due',
         params: schemas.QueueParams,
         querystring: schemas.QueueAgendaQuery,
         response: { 200: schemas.QueueAgenda },

@@ -7,7 +7,7 @@ import * as schemas from '../schemas.js'
 
 const tags = ['restores']
 
-/** Restores from the journal by hand. What Redis loses is put back without them. */
+/** Restores from the journal by hand. The service puts back what Redis loses also without them. */
 export function restoreRoutes(app: App, { topics, restores }: Context): void {
   app.post(
     '/v1/restores',
@@ -17,7 +17,7 @@ export function restoreRoutes(app: App, { topics, restores }: Context): void {
         tags,
         operationId: 'startRestore',
         summary:
-          'Begin to put back what the journal has and Redis lacks: one message, a topic, or all topics of the key',
+          'Start a restore of the messages that the journal has and Redis lacks: one message, a topic, or all topics of the key',
         body: schemas.RestoreInput,
         response: { 202: schemas.RestoreOutput },
       },
@@ -42,7 +42,7 @@ export function restoreRoutes(app: App, { topics, restores }: Context): void {
       schema: {
         tags,
         operationId: 'getRestore',
-        summary: 'How far a restore is, on whatever instance it runs',
+        summary: 'The progress of a restore, whichever instance runs it',
         params: schemas.RestoreParams,
         response: { 200: schemas.RestoreOutput },
       },
@@ -50,7 +50,7 @@ export function restoreRoutes(app: App, { topics, restores }: Context): void {
     async ({ params, apiKey }) => {
       const record = await restores.get(params.restore)
       if (record === null || !maySee(apiKey, record))
-        throw new BadRequest('restore-not-found', 'only the last hundred are known')
+        throw new BadRequest('restore-not-found', 'only the last hundred restores are known')
       return record
     },
   )
@@ -74,7 +74,7 @@ export function restoreRoutes(app: App, { topics, restores }: Context): void {
   }
 }
 
-/** Those of its topics, and its own. */
+/** Whether a key may see a restore: its own, and those of its topics. */
 function maySee(key: ApiKey, { topic, key: owner }: RestoreRecord): boolean {
   return owner === key.id || covers(key, topic ?? '*')
 }

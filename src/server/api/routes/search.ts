@@ -1,10 +1,11 @@
 import { DeadLetters } from '../../console/dead-letters.js'
 import type { Doctor } from '../../console/doctor.js'
 import type { DueMessages } from '../../console/due-messages.js'
+import type { HeldTopics } from '../../console/held-topics.js'
 import { MessageSearch } from '../../console/message-search.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
-import { covers, isBlind, type ApiKey } from '../api-keys.js'
-import { assertCovers } from '../authorize.js'
+import { covers, type ApiKey } from '../api-keys.js'
+import { assertCovers, assertMayFind } from '../authorize.js'
 import type { App, Context } from '../context.js'
 import { BadRequest, redisProblem } from '../problem.js'
 import * as schemas from '../schemas.js'
@@ -12,13 +13,14 @@ import { doctorRoute } from './doctor.js'
 
 interface Parts {
   readonly due: DueMessages
+  readonly held: HeldTopics
   readonly doctor: Doctor
 }
 
-/** Messages over all topics, found by id, state or time; and what the doctor finds. */
-export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Parts): void {
+/** The search for messages in all topics by id, state or time; and the doctor. */
+export function searchRoutes(app: App, { topics }: Context, { due, held, doctor }: Parts): void {
   const tags = ['page']
-  const search = new MessageSearch(topics, due, new DeadLetters(topics))
+  const search = new MessageSearch(topics, due, new DeadLetters(topics), held)
   const namesOf = async (key: ApiKey, topic: string | undefined): Promise<string[]> => {
     if (topic === undefined) return (await topics.list()).map(({ name }) => name).filter((name) => covers(key, name))
     assertCovers(key, topic)
@@ -32,7 +34,7 @@ export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Par
       schema: {
         tags,
         operationId: 'searchMessages',
-        summary: 'The messages that fit, by time; those that consumers have or that are dead letters, by topic',
+        summary: 'The messages that match, by time; in-flight messages and dead letters by topic',
         querystring: schemas.MessageSearchQuery,
         response: { 200: schemas.MessagesFound },
       },
@@ -40,9 +42,7 @@ export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Par
     async ({ query: { topic, cursor, limit = 100, ...filter }, apiKey }) => {
       if (filter.bizKey !== undefined && !topics.hasJournal)
         throw new BadRequest('no-journal', 'only a journal finds messages by bizKey')
-      // one that may not see it could guess it
-      if (filter.bizKey !== undefined && isBlind(apiKey))
-        throw new BadRequest('forbidden', 'a key that hides payloads does not find messages by bizKey')
+      assertMayFind(apiKey, filter.bizKey)
       return search.find(await namesOf(apiKey, topic), filter, limit, cursor)
     },
   )
@@ -54,7 +54,7 @@ export function searchRoutes(app: App, { topics }: Context, { due, doctor }: Par
       schema: {
         tags,
         operationId: 'listAgenda',
-        summary: 'The messages that become visible from a time on and before another, the earliest first, in pages',
+        summary: 'The messages that become visible between two times, the earliest first, in pages',
         querystring: schemas.AgendaMessagesQuery,
         response: { 200: schemas.AgendaMessages },
       },

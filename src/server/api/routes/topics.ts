@@ -1,7 +1,9 @@
 import { Type, type Static } from 'typebox'
+import { DeadLetters } from '../../console/dead-letters.js'
 import type { Pauses } from '../../console/pauses.js'
 import type { Sampler } from '../../console/sampler.js'
 import { cursorText, readCursor } from '../../topics/cursor.js'
+import { MOST_PURGED, purgeMatching, type PurgeFilter } from '../../topics/purge-matching.js'
 import type { TopicRecord } from '../../topics/registry.js'
 import { covers } from '../api-keys.js'
 import type { App, Context } from '../context.js'
@@ -10,10 +12,10 @@ import * as schemas from '../schemas.js'
 
 type Sort = NonNullable<Static<typeof schemas.TopicsQuery>['sort']>
 
-/** So many topics of one page are counted, by a script each. */
+/** The most topics of a page whose messages are counted, by a script each. */
 const MOST_COUNTED = 200
 
-/** Topics: made, shown, paused, emptied, deleted. */
+/** The routes of topics: create, get, pause, purge, delete. */
 export function topicRoutes(
   app: App,
   { topics, endpoints, dispatcher }: Context,
@@ -21,6 +23,14 @@ export function topicRoutes(
 ): void {
   const tags = ['topics']
   const params = schemas.TopicParams
+  const deadLetters = new DeadLetters(topics)
+  const purgeDead = async (topic: string, { state, bizKey, dueFrom, dueTo }: PurgeFilter, cursor?: string) => {
+    if (state !== undefined) return { purged: 0 }
+    const filter = { topic, bizKey, since: dueFrom, until: dueTo }
+    const reader = { covers: () => true, isBlind: false }
+    const { done, cursor: next } = await deadLetters.carryOut('delete', filter, reader, MOST_PURGED, cursor)
+    return { purged: done, ...(next !== undefined && { cursor: next }) }
+  }
   const endpointOf = async (name: string): Promise<string | null> => {
     const topic = await topics.openIfThere(name)
     return topic?.settings.endpoint ?? null
@@ -33,7 +43,7 @@ export function topicRoutes(
       schema: {
         tags,
         operationId: 'putTopic',
-        summary: 'Make a topic, or give it other settings; what is left out has its default',
+        summary: 'Create a topic or replace its settings; omitted settings get their defaults',
         params,
         body: schemas.TopicInput,
         response: { 200: schemas.TopicOutput, 201: schemas.TopicOutput },
@@ -43,7 +53,7 @@ export function topicRoutes(
       const { endpoint } = request.body
       if (endpoint) {
         await endpoints.get(endpoint)
-        // endpoints belong to all topics: whoever gives one to a topic has webhooks signed with its secret
+        // endpoints belong to all topics: a key that gives one to a topic gets webhooks signed with its secret
         if (!request.apiKey.topics.includes('*') && endpoint !== (await endpointOf(request.params.topic)))
           throw new BadRequest('forbidden', 'only a key for all topics may give a topic another endpoint')
       }
@@ -61,7 +71,7 @@ export function topicRoutes(
       schema: {
         tags,
         operationId: 'getTopic',
-        summary: 'The settings of a topic, and how many messages it has',
+        summary: 'The settings of a topic and the counts of its messages',
         params,
         response: { 200: schemas.TopicOutput },
       },
@@ -99,7 +109,7 @@ export function topicRoutes(
       schema: {
         tags,
         operationId: 'listTopics',
-        summary: 'The topics of the key by name, or those with the most first, in pages',
+        summary: 'The topics of the key, by name or by a count, in pages',
         querystring: schemas.TopicsQuery,
         response: { 200: schemas.TopicPage },
       },
@@ -108,7 +118,7 @@ export function topicRoutes(
       const limit = counts === undefined ? wanted : Math.min(wanted, MOST_COUNTED)
       const fitting = (await topics.list()).filter(({ name }) => has(name, search) && covers(apiKey, name))
       const order = await orderBy(sort)
-      // by name all have the same place in the other order
+      // sorted by name, all topics have the same count
       const [place, after] = cursor === undefined ? [Infinity, ''] : readCursor(cursor, ['number', 'string'])
       const rest = fitting
         .map((each) => ({ ...each, most: order.of(each.name) }))
@@ -124,7 +134,7 @@ export function topicRoutes(
     },
   )
 
-  /** By what topics are sorted; of what the rounds have not reached yet nothing is known. */
+  /** The figure that sorts topics; 0 for a topic that the background scan has not reached yet. */
   const orderBy = async (sort: Sort): Promise<{ of: (name: string) => number; complete?: boolean }> => {
     if (sort === 'name') return { of: () => 0 }
     const { topics: all, total } = await sampler.read()
@@ -152,7 +162,7 @@ export function topicRoutes(
         schema: {
           tags,
           operationId: `${verb}Topic`,
-          summary: verb === 'pause' ? 'From now on consumers get nothing, or pushes are refused' : 'End a pause',
+          summary: verb === 'pause' ? 'Pause a topic: consumers get no messages, or pushes are refused' : 'End a pause',
           params,
           body: schemas.PauseInput,
           response: { 200: Type.Object({ what: Type.String() }) },
@@ -174,21 +184,31 @@ export function topicRoutes(
       schema: {
         tags,
         operationId: 'purgeTopic',
-        summary: 'Remove all messages, those of consumers too, or all dead letters',
+        summary:
+          'Remove all messages, in-flight ones too, or all dead letters; or those with given ids; or up to 1,000 that match',
         params,
         body: schemas.PurgeInput,
         response: { 200: schemas.PurgeOutput },
       },
     },
-    async (request) => {
-      const topic = await topics.open(request.params.topic)
-      const { what = 'messages', ids } = request.body
-      return { purged: await topic.purge(what, ids) }
+    async ({ params: { topic: name }, body: { what = 'messages', ids, cursor, ...filter } }) => {
+      const topic = await topics.open(name)
+      const isFiltered = Object.keys(filter).length > 0
+      // a cursor without its filter must not remove all messages
+      if (cursor !== undefined && !isFiltered)
+        throw new BadRequest('invalid-cursor', 'repeat the filter of the request that returned the cursor')
+      if (ids !== undefined && isFiltered)
+        throw new BadRequest('invalid-request', `ids: expected none beside ${Object.keys(filter).join()}`)
+      if (!isFiltered) return { purged: await topic.purge(what, ids) }
+      if (what === 'dead-letters') return purgeDead(name, filter, cursor)
+      if (filter.bizKey !== undefined && !topics.hasJournal)
+        throw new BadRequest('no-journal', 'only a journal finds messages by bizKey')
+      return purgeMatching(topic, filter, cursor)
     },
   )
 }
 
-/** The part of a name, in any case. */
+/** Whether a name contains a part, in upper or lower case. */
 function has(name: string, part: string): boolean {
   return name.toLowerCase().includes(part.toLowerCase())
 }
@@ -197,7 +217,7 @@ function shown({ name, record }: { name: string; record: TopicRecord }) {
   return { name, createdAt: record.createdAt, settings: record.settings }
 }
 
-/** `?force` and `?force=true`. */
+/** True for `?force` and `?force=true`. */
 export function isSet(flag: boolean | '' | undefined): boolean {
   return flag === true || flag === ''
 }

@@ -1,5 +1,5 @@
--- Count how many messages of a queue become visible when, by parts of the time of one length. Reads no message, and counts so much at a time
--- that the server does something else in between.
+-- Count how many messages of a queue become visible in each of several equal parts of a time span. Reads no message, and counts little enough
+-- at a time that the server can serve others in between.
 --
 -- KEYS[1] due0    zset  id -> when it is visible, epoch ms; priority 0
 -- KEYS[2] due1    zset  id -> when it is visible, epoch ms; priority 1
@@ -14,17 +14,18 @@
 -- KEYS[11] due10  zset  id -> when it is visible, epoch ms; of those with a group
 --
 -- ARGV[1] first     integer  the number of the key to begin with, 1 for the first
--- ARGV[2] at        integer  what is visible before is overdue, epoch ms
+-- ARGV[2] at        integer  messages visible before this are overdue, epoch ms
 -- ARGV[3] from      integer  where the parts begin, epoch ms
 -- ARGV[4] to        integer  where they end
--- ARGV[5] partMs    integer  how long each of them is; the last one can be shorter
+-- ARGV[5] partMs    integer  the length of each part; the last one can be shorter
 --
--- returns {the number of the key to go on with, or 0 when all were counted, how many are overdue, how many are visible from `to` on, and then for each
---   part that has some two: its number from 0 on, and how many}; a key of another type has none
+-- returns {the number of the key to continue with, or 0 when all were counted, the number of overdue messages, the number of those visible from `to` on,
+--   and then two values for each part that has messages: its number from 0 on, and their count}; a key of another type counts as empty
 local due = {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]}
 local first, at, from, to, partMs = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local ENOUGH = 400 -- counts, and then those of one more key, at most 502: a millisecond or two together
+local ASIDE, BEYOND = '9007199254740992', '18014398509481984'
+local ENOUGH = 396 -- counts, and then those of one more key, at most 504: a millisecond or two together
 local made, overdue, later, parts = 0, 0, 0, {}
 
 local function count(key, least, most)
@@ -36,7 +37,7 @@ local function text(time)
   return string.format('%.0f', time)
 end
 
--- `found`: how many there are from one part on and before another one. What has none is not divided further.
+-- `found`: the number of messages from one part on and before another one. A range without messages is not divided further.
 local function divide(key, begin, stop, found)
   if found == 0 then return end
   if stop - begin == 1 then
@@ -53,9 +54,11 @@ local number = math.ceil((to - from) / partMs)
 local next = first
 while next <= #due and made < ENOUGH do
   local key = due[next]
-  if redis.call('TYPE', key).ok == 'zset' then
-    overdue = overdue + count(key, '-inf', '(' .. text(at))
-    later = later + count(key, text(to), '+inf')
+  local size = redis.pcall('ZCARD', key)
+  if type(size) == 'number' and size > 0 then
+    -- scores beyond all times are of messages that are set aside, as their task is paused; they were visible before
+    overdue = overdue + count(key, '-inf', '(' .. text(at)) + count(key, ASIDE, '(' .. BEYOND)
+    later = later + count(key, text(to), '(' .. ASIDE) + count(key, BEYOND, '+inf')
     divide(key, 0, number, count(key, text(from), '(' .. text(to)))
   end
   next = next + 1

@@ -1,12 +1,12 @@
--- Ask whether a webhook may go to its endpoint now. All instances of the service ask here, so that an endpoint that is down, overloaded or
--- limited is so for all of them.
+-- Ask whether a webhook may go to its endpoint now. All instances of the service ask here, so that an endpoint is down, overloaded or limited for all of
+-- them.
 --
 -- KEYS[1] endpoint  any  a hash: pausedUntil, openUntil: epoch ms; nextAt: epoch ms with fractions, of the rate limit
 --
 -- ARGV[1] perSecond  number   the most webhooks a second; 0 for no limit
 -- ARGV[2] probeMs    integer  while the breaker is open, one webhook goes through after each of these times
 --
--- returns 0: it may go; else the milliseconds after which to ask again
+-- returns 0: it may go; otherwise the milliseconds after which to ask again
 local endpoint = KEYS[1]
 local perSecond, probeMs = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')

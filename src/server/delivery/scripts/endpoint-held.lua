@@ -1,8 +1,8 @@
--- Ask for how long nothing goes to an endpoint, without sending anything there.
+-- Ask for how long an endpoint gets no webhooks, without letting one through.
 --
 -- KEYS[1] endpoint  any  a hash: pausedUntil, openUntil: epoch ms
 --
--- returns the milliseconds; 0 where a webhook may ask to go
+-- returns the milliseconds; 0 if a webhook may ask to go
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

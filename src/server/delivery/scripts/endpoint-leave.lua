@@ -1,15 +1,15 @@
--- Note how a webhook ended. Of at least `least` in a minute, if `share` or more have failed, the breaker opens; what is delivered closes it,
--- and so does what the endpoint refused because of the message: it answers.
+-- Record how a webhook ended. If `share` or more of at least `least` webhooks in a minute have failed, the breaker opens; a delivery closes it, and so
+-- does a refusal because of the message, as the endpoint answers.
 --
 -- KEYS[1] endpoint  any  a hash: since, total, failed: the counts of a minute; failingSince, pausedUntil, openUntil: epoch ms
 --
 -- ARGV[1] ended      integer  0: it failed; 1: it was delivered; 2: it was refused because of its message
--- ARGV[2] pauseMs    integer  the endpoint asks for a pause of so long; 0 for none
--- ARGV[3] least      integer  below so many nothing is concluded
--- ARGV[4] share      number   of failures, 0 to 1
+-- ARGV[2] pauseMs    integer  the pause that the endpoint asks for; 0 for none
+-- ARGV[3] least      integer  the least webhooks of a minute that can open the breaker
+-- ARGV[4] share      number   the share of failures that opens the breaker, 0 to 1
 -- ARGV[5] openMs     integer  how long the breaker stays open before one webhook tries again
 --
--- returns whether the breaker has just opened (1) or not (0), and for how many ms nothing has been delivered: 0 after a delivery
+-- returns whether the breaker has just opened (1) or not (0), and for how many ms no webhook has been delivered: 0 after a delivery
 local endpoint = KEYS[1]
 local delivered, refused, pauseMs = ARGV[1] == '1', ARGV[1] == '2', tonumber(ARGV[2])
 local least, share, openMs = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -1,11 +1,11 @@
--- Read what instances have written into a hash of theirs; each value has the name of its field in it. What is read and none of them has written is
--- removed: a value without its name, or a name or value that is too long. A key of another type goes too.
+-- Read the values that instances have written into a hash; each value contains the name of its field. Removes the fields read that no instance can have
+-- written: a value without its name, or a name or value that is too long. Removes also a key of another type.
 --
 -- KEYS[1] records  any  field -> text
 --
--- ARGV[1] most     integer  so many fields are read
--- ARGV[2] bytes    integer  of a value, and of all names that are read
--- ARGV[3..] names  text*    only of these fields
+-- ARGV[1] most     integer  the most fields to read
+-- ARGV[2] bytes    integer  the most bytes of a value, and of all names that are read
+-- ARGV[3..] names  text*    read only these fields
 --
 -- returns the values
 local records, most, bytes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -20,7 +20,7 @@ end
 local names = {}
 for at = 3, #ARGV do names[#names + 1] = ARGV[at] end
 if #names == 0 then
-  -- of too many some are enough: the others have their turn when these are gone
+  -- if there are too many, some are enough: later calls read the others when these are gone
   if redis.call('HLEN', records) <= most then names = redis.call('HKEYS', records) else names = redis.call('HRANDFIELD', records, most) end
 end
 

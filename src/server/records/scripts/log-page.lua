@@ -1,10 +1,10 @@
--- Read a page of a log, the newest entries first. What is no entry of a log is removed, as is a key of another type.
+-- Read a page of a log, the newest entries first. Removes invalid entries, and a key of another type.
 --
 -- KEYS[1] log  any  a stream of entries with the one field "d"
 --
 -- ARGV[1] from   text     "+", or "(" and the id before which the page begins
--- ARGV[2] most   integer  entries of a page
--- ARGV[3] bytes  integer  of an entry
+-- ARGV[2] most   integer  the most entries of a page
+-- ARGV[3] bytes  integer  the most bytes of an entry
 --
 -- returns the id after which the next page begins, or "" at the end of the log; and for each entry its id and its text
 local log, from, most, bytes = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

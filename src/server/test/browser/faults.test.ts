@@ -3,13 +3,13 @@ import type { Browser, Page } from 'playwright-core'
 import { launch, visit } from './support/browser.js'
 import { setStage, type Stage } from './support/stage.js'
 
-/** More than the page reads of a body, and the words around it. */
+/** More bytes than the page reads of a body, with the JSON around it. */
 const MOST_READ = 200_000
-/** Of the main thread of the page, in seconds: some 0.2 for the screens, and parsing 16 MiB of JSON and showing it would be several. */
+/** The most CPU seconds of the page's main thread: some 0.2 for the screens; parsing and showing 16 MiB of JSON would take several. */
 const MOST_WORK_S = 2
 const PATIENCE = { timeout: 60_000 }
 
-describe('the page with what goes wrong', function () {
+describe('the page when something goes wrong', function () {
   this.timeout(180_000)
   let browser: Browser
   let stage: Stage
@@ -88,7 +88,7 @@ describe('the page with what goes wrong', function () {
     ).to.be.below(MOST_READ)
     await page.locator('nav').getByRole('link', { name: 'Topics' }).click()
     await page.getByRole('heading', { level: 1, name: 'Topics' }).waitFor()
-    // by the clock of its main thread, which stands still while others have the processor
+    // by the CPU clock of its main thread, which stops while other processes run
     expect(await worked()).to.be.within(0.01, MOST_WORK_S)
   })
 
@@ -104,13 +104,13 @@ describe('the page with what goes wrong', function () {
     expect(await dead('hooks')).to.equal(4)
   })
 
-  it('refuses what other pages have the browser send with its session', async () => {
+  it('refuses requests that other pages make the browser send with its session', async () => {
     await signIn('/topics/orders')
     const context = page.context()
     await context.route(/^http:\/\/(127\.0\.0\.1:65000|elsewhere\.test)\//, (route) =>
       route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>another page</title>' }),
     )
-    // the first one is of another origin and the same site, so it sends the cookie
+    // the first is another origin of the same site, so it sends the cookie
     for (const [origin, status] of [
       ['http://127.0.0.1:65000', 403],
       ['http://elsewhere.test', 401],
@@ -158,7 +158,7 @@ describe('the page with what goes wrong', function () {
         '/messages?topic=orders',
         '/topics/orders/messages/order%3A7310',
       ],
-      ...['/dead-letters', '/endpoints', `/endpoints/${stage.endpoint}`, '/journal', '/instances', '/audit'],
+      ...['/dead-letters', '/endpoints', `/endpoints/${stage.endpoint}`, '/journal', '/instances', '/doctor', '/audit'],
     ]
     const pages = await Promise.all(
       paths.map(async (path) => {
@@ -173,7 +173,7 @@ describe('the page with what goes wrong', function () {
       await one.getByText('Disconnected since').first().waitFor(PATIENCE)
       expect(await one.locator('main .panel').first().isVisible(), path).to.equal(true)
     }
-    // what is opened meanwhile cannot be loaded
+    // a screen that is opened meanwhile cannot be loaded
     const [, topics] = pages
     await topics?.one.locator('nav').getByRole('link', { name: 'Messages' }).click()
     await topics?.one.getByText('The service does not answer.').first().waitFor(PATIENCE)
@@ -189,6 +189,88 @@ describe('the page with what goes wrong', function () {
         .waitFor({ state: 'detached', ...PATIENCE })
     }
     await topics?.one.getByRole('link', { name: 'order:7310' }).waitFor(PATIENCE)
+  })
+
+  it('says for every action that the service is away; none has changed anything when the service is back', async () => {
+    await signIn('/topics')
+    const endpoint = `/endpoints/${stage.endpoint}`
+    const [order, hook] = ['/topics/orders/messages/order%3A7310', '/topics/hooks/messages/hook-0']
+    const hooks = '/dead-letters?topic=hooks'
+    const { url } = await stage.ask('GET', `/v1${endpoint}`)
+    const made = `${url}/made-while-away`
+    const { id: disabled } = await stage.ask('POST', '/v1/endpoints', { url: `${url}/disabled` })
+    await stage.ask('PATCH', `/v1/endpoints/${disabled}`, { enabled: false })
+    /** The screen of an action, the steps before the service stops, and the button that carries it out. */
+    const actions: readonly (readonly [path: string, begin: readonly RegExp[], typed: string, button: RegExp])[] = [
+      ['/topics/orders', [], '', /^Pause pushes/],
+      ['/topics/orders', [], '', /^Pause receiving/],
+      ['/topics/reminders', [], '', /^Resume receiving/],
+      ['/topics/orders', [/^Purge…/], 'orders', /^Purge messages$/],
+      ['/topics/hooks', [/^Purge dead letters…/], 'hooks', /^Purge dead letters$/],
+      [order, [/^Reschedule…/], '', /^Due now$/],
+      [order, [/^Cancel message…/], '', /^Cancel message$/],
+      [hook, [], '', /^Redrive$/],
+      [hooks, [], '', /^Redrive .*that match/],
+      [hooks, [/^Delete .*that match…/], '', /^Delete$/],
+      [endpoint, [], '', /^Send a test$/],
+      [endpoint, [], '', /^Disable$/],
+      [endpoint, [/^Recover…/], '', /^Recover$/],
+      [endpoint, [/^Delete…/], stage.endpoint, /^Delete endpoint$/],
+      [`/endpoints/${disabled}`, [], '', /^Enable$/],
+      ['/endpoints', [/^Make an endpoint…/], made, /^Make endpoint$/],
+      ['/journal', [], '', /^Start the (restore|dry run)$/],
+      ['/topics', [], '', /^Sign out$/],
+    ]
+    const state = async () => {
+      const topics = ['orders', 'reminders', 'hooks'].map((topic) => stage.ask('GET', `/v1/topics/${topic}`))
+      const { counts, ...rest } = await stage.ask('GET', order.replace('/topics', '/v1/topics'))
+      return {
+        topics: (await Promise.all(topics)).map(({ counts: { total, dead }, paused }) => ({ total, dead, paused })),
+        message: [rest.state, rest.dueAt, counts],
+        endpoints: (await stage.ask('GET', '/v1/endpoints')).endpoints.map(({ id, enabled }) => ({ id, enabled })),
+        restores: (await stage.ask('GET', '/v1/restores')).restores.length,
+      }
+    }
+    const before = await state()
+    const open = await Promise.all(
+      actions.map(async ([path, begin, typed, button]) => {
+        const one = await page.context().newPage()
+        await one.goto(`${stage.url}/ui${path}`)
+        await one.locator('main .panel').first().waitFor()
+        for (const step of begin) await one.getByRole('button', { name: step }).click()
+        if (typed !== '') await one.getByRole('dialog').getByRole('textbox').first().fill(typed)
+        return { one, what: `${path} ${button.source}`, button: one.getByRole('button', { name: button }).last() }
+      }),
+    )
+    for (const { button } of open) await button.waitFor()
+    await stage.stopService()
+    for (const { one, what, button } of open) {
+      await button.click()
+      // the form of an endpoint says it where the entries are, which stay
+      const said = one.locator('.announcement, dialog [role=alert]').filter({ hasText: /does not answer/ })
+      await said
+        .first()
+        .waitFor(PATIENCE)
+        .catch(() => expect.fail(`${what}: nothing says that the service does not answer`))
+    }
+    await stage.startService()
+    expect(await state()).to.deep.equal(before)
+    // the same buttons work again
+    const pause = open[0]
+    await pause?.button.click()
+    await pause?.one
+      .locator('.announcement')
+      .filter({ hasText: /pushes of orders is paused/ })
+      .waitFor(PATIENCE)
+    await stage.ask('POST', '/v1/topics/orders/resume', { what: 'push' })
+    const make = open.find(({ what }) => what.includes('Make endpoint'))
+    await make?.button.click()
+    await make?.one.getByLabel('Secret').waitFor(PATIENCE)
+    const { endpoints } = await stage.ask('GET', '/v1/endpoints')
+    const its = endpoints.filter((one) => one.url === made)
+    expect(its).to.have.length(1)
+    for (const id of [disabled, ...its.map((one) => one.id)]) await stage.ask('DELETE', `/v1/endpoints/${id}`)
+    for (const { one } of open) await one.close()
   })
 
   it('says that Redis does not answer, keeps what it has, and goes on when Redis is back', async () => {

@@ -1,9 +1,11 @@
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { createClient } from 'redelayed'
+import { freePort } from '../../../../test/support/redis-server.js'
 import { startLibraryRedis, type LibraryRedis } from '../support/library-redis.js'
+import { LosableRedis } from '../support/losable-redis.js'
 import { startTestService, type TestService } from '../support/service.js'
 import { launch, overflow, visit, type Visit } from './support/browser.js'
 import { ALL, HIDDEN, LONG_WORD, MARKUP } from './support/hostile.js'
@@ -12,10 +14,10 @@ import { PAGE_FOLDER } from './support/stage.js'
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const SCREENSHOTS = process.env['REDELAYED_SCREENSHOTS']
 
-/** An argument of a process has no NUL. */
+/** Arguments of a process cannot contain NUL. */
 const HOSTILE = `hostile ${HIDDEN.replace('\0', '')}${MARKUP}`
 
-/** Of a payload of a million letters the page gets 4,096. */
+/** The page gets 4,096 characters of a payload of a million letters. */
 const MOST_TEXT = 20_000
 
 interface AxeResults {
@@ -45,7 +47,7 @@ describe('the page of a service with --read-only', function () {
   })
   afterEach(() => one.context.close())
 
-  it('runs nothing of hostile names, ids, payloads, headers and reasons, and keeps its layout', async () => {
+  it('runs no code in hostile names, ids, payloads, headers and reasons, and keeps its layout', async () => {
     const { page } = one
     page.setDefaultTimeout(60_000)
     await page.goto(`${service.url}/ui`)
@@ -66,9 +68,9 @@ describe('the page of a service with --read-only', function () {
     expect(one.findings).to.deep.equal({ executed: [], violations: [], dialogs: [], elsewhere: [], errors: [] })
   })
 
-  it('shows the queues, and of each what is due when, what is next, its quarantine and its dead letters', async () => {
+  it('shows the queues, and for each its due times, its next messages, its quarantine and its dead letters', async () => {
     const { page } = one
-    page.setDefaultTimeout(60_000) // processes start for each look
+    page.setDefaultTimeout(60_000) // each view starts processes
     const problems: string[] = []
     const check = async (name: string): Promise<void> => {
       await page.evaluate(AXE)
@@ -111,7 +113,83 @@ describe('the page of a service with --read-only', function () {
   })
 })
 
-/** A reliable queue with what attacks a page wherever a client of Redis can write. */
+describe('the page of a service with --read-only when something goes wrong', function () {
+  this.timeout(180_000)
+  const PATIENCE = { timeout: 90_000 } // each look starts a process, which may wait for Redis
+  let browser: Browser
+  let redis: LosableRedis
+  let service: TestService
+  let one: Visit
+  let port: number
+  const start = async (): Promise<void> => {
+    service = await startTestService({ redis: redis.url, readOnly: true, port }, PAGE_FOLDER)
+  }
+  before(async () => {
+    ;[browser, redis, port] = await Promise.all([
+      launch(),
+      LosableRedis.start(['--appendonly', 'yes', '--appendfsync', 'always']),
+      freePort(),
+    ])
+    await fillHostile(redis.url)
+    await start()
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.stop()
+    await redis?.stop()
+  })
+  beforeEach(async () => {
+    one = await visit(browser, service.url)
+    one.page.setDefaultTimeout(PATIENCE.timeout)
+    await one.page.goto(`${service.url}/ui/queues/${encodeURIComponent(HOSTILE)}`)
+    await signIn(one.page)
+  })
+  afterEach(async () => {
+    await one.context.close()
+    expect(one.findings).to.deep.equal({ executed: [], violations: [], dialogs: [], elsewhere: [], errors: [] })
+  })
+
+  const signIn = async (page: Page): Promise<void> => {
+    await page.getByLabel('API key').fill(service.key)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await deadLetters(page).waitFor()
+  }
+  const deadLetters = (page: Page) => page.getByRole('region', { name: 'Dead letters' }).getByText('dies')
+
+  it('keeps what it shows while the service is away, and asks the one that comes for its key', async () => {
+    const { page } = one
+    const queues = await page.context().newPage()
+    await queues.goto(`${service.url}/ui/queues`)
+    await queues.getByRole('table').getByRole('link').first().waitFor()
+    await service.stop()
+    for (const shown of [page, queues]) await shown.getByText('Disconnected since').first().waitFor(PATIENCE)
+    expect(await deadLetters(page).isVisible()).to.equal(true)
+    expect(await queues.getByRole('table').getByRole('link').first().isVisible()).to.equal(true)
+    // a screen that is opened meanwhile cannot be loaded
+    await queues.getByRole('link', { name: 'Doctor' }).click()
+    await queues.getByText('The service does not answer.').first().waitFor(PATIENCE)
+    // sessions and keys of a page that only reads end with its process
+    await start()
+    for (const asked of [page, queues]) await asked.getByLabel('API key').waitFor(PATIENCE)
+    expect(await deadLetters(page).count()).to.equal(0)
+    await signIn(page)
+  })
+
+  it('says that Redis does not answer, keeps what it shows, and goes on when Redis is back', async () => {
+    const { page } = one
+    await redis.kill()
+    await page.locator('main [role=alert]').first().waitFor(PATIENCE)
+    expect(await deadLetters(page).isVisible()).to.equal(true)
+    await redis.startAgain()
+    await page
+      .locator('main [role=alert]')
+      .first()
+      .waitFor({ state: 'detached', ...PATIENCE })
+    await deadLetters(page).waitFor()
+  })
+})
+
+/** A reliable queue with hostile texts wherever a client of Redis can write. */
 async function fillHostile(url: string): Promise<void> {
   const client = createClient({ url })
   try {

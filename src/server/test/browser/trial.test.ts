@@ -17,7 +17,7 @@ class Operator {
     await what.click()
   }
 
-  /** One of the places on the left. */
+  /** Clicks an entry of the menu on the left. */
   goTo(place: string): Promise<void> {
     return this.click(this.page.locator('nav').getByRole('link', { name: place }))
   }

@@ -5,10 +5,10 @@ import { sqlBin, SqlServerProcess, type SqlKind } from '../../../../test/support
 import { parseJournalUrl } from '../../config/journal-options.js'
 import { JournalDatabase } from '../../database/database.js'
 
-/** A database of one test file's own. */
+/** A database server that only one test file uses. */
 export interface TestServer {
   readonly kind: 'sqlite' | 'postgres' | 'mysql'
-  /** Of the server's process, which a test may stop and let go on. */
+  /** The id of the server's process, which a test may stop and continue. */
   readonly pid: number | undefined
   /** The URL of a new, empty database. */
   fresh(): Promise<string>
@@ -26,14 +26,14 @@ export function startSqlite(): TestServer {
   }
 }
 
-/** `undefined` where PostgreSQL is not installed. */
+/** `undefined` if PostgreSQL is not installed. */
 export function startPostgres(): Promise<TestServer | undefined> {
   return start('postgres')
 }
 
-/** `undefined` where MariaDB is not installed. */
+/** `undefined` if MariaDB is not installed. */
 export function startMariadb(): Promise<TestServer | undefined> {
-  return start('mariadb', ['--max-allowed-packet=128M', '--innodb-log-file-size=512M'])
+  return start('mariadb', ['--max-allowed-packet=128M', '--loose-innodb-log-file-size=512M'])
 }
 
 async function start(kind: SqlKind, args?: readonly string[]): Promise<TestServer | undefined> {
@@ -66,7 +66,7 @@ export const DATABASES: readonly [name: string, start: () => Promise<TestServer 
   ['MariaDB', startMariadb],
 ]
 
-/** For `before`: one that is not installed is skipped, but in CI. */
+/** For `before`: skips a database that is not installed, except in CI. */
 export async function startOrSkip(test: Mocha.Context, [name, start]: (typeof DATABASES)[number]): Promise<TestServer> {
   test.timeout(120_000)
   const server = await start()

@@ -1,4 +1,4 @@
-/** Repeats a check until it does not throw; resolves with what it has returned. */
+/** Repeats a check until it does not throw; resolves with its result. */
 export async function eventually<T>(check: () => T | Promise<T>, withinMs = 20_000): Promise<T> {
   for (const until = Date.now() + withinMs; ;) {
     try {

@@ -16,7 +16,7 @@ interface State {
   readonly last: number
 }
 
-/** Options of a journal of such queues: their clock says 1970, so that by itself it would prune at once what is final. */
+/** Options of a journal of such queues: their clock says 1970, so by default it would prune final messages at once. */
 export const NEVER_PRUNED = { retentionMs: Number.MAX_SAFE_INTEGER } as const
 
 /** A reliable queue in memory, with a change stream; it can be wiped and set back, as Redis can. Its clock stands unless it is moved. */
@@ -51,7 +51,7 @@ export class FakeQueue implements JournalledQueue<string> {
     this.config = {}
   }
 
-  /** What a snapshot holds; the result brings it back. */
+  /** Takes a snapshot; the returned function restores it. */
   snapshot(): () => void {
     const { messages, stream, epoch, last } = this.#state
     const saved = { messages: new Map(messages), stream: [...stream], epoch, last }
@@ -65,7 +65,7 @@ export class FakeQueue implements JournalledQueue<string> {
     }
   }
 
-  /** The entries up to an id go, as by trimming. */
+  /** Removes the entries up to an id, like trimming. */
   trim(id: string): void {
     const { stream } = this.#state
     while (stream.length > 0 && Number(stream[0]?.position.id.split('-')[0]) <= Number(id.split('-')[0])) stream.shift()
@@ -125,7 +125,7 @@ export class FakeQueue implements JournalledQueue<string> {
     this.#write([{ change, id }])
   }
 
-  /** To another queue, where it begins anew, in one step as by a script of Redis. */
+  /** Moves a message to another queue, where it begins anew, in one step like a script of Redis. */
   move(id: string, to: FakeQueue, change = 'added'): void {
     const message = { ...this.#get(id), attempts: 0, failures: [], inFlight: false, dueAt: to.clock }
     this.#state.messages.delete(id)

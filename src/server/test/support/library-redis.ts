@@ -7,12 +7,12 @@ import { rightsIn } from './rights.js'
 /** A Redis that the service has never seen: a delayed queue of Java, ordinary and sharded ones of the library, and a reliable one. */
 export interface LibraryRedis {
   readonly url: string
-  /** Of a user who may only read. */
+  /** The URL of a user who may only read. */
   readonly readerUrl: string
   readonly admin: Redis
   /** When the message of Java is due. */
   readonly javaDue: number
-  /** Of all keys with their values. */
+  /** The digest of all keys with their values. */
   digest(): Promise<string>
   stop(): Promise<void>
 }

@@ -2,7 +2,7 @@ import { cpSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { startRedis, type RedisServer } from '../../../../test/support/redis-server.js'
 
-/** A server of a test's own, which can be killed and lose its data, or get those of an earlier time. */
+/** A server that only one test uses, which can be killed and lose its data, or get earlier data back. */
 export class LosableRedis {
   readonly #server: RedisServer
   readonly #saved = new Map<string, string>()
@@ -34,14 +34,14 @@ export class LosableRedis {
     await this.#server.restart()
   }
 
-  /** Keeps the files as they are now; the caller has had the server write them. */
+  /** Saves the current files; the caller has made the server write them. */
   keepFiles(name: string): void {
     const to = join(this.#server.dir, '..', `${name}-${process.pid}-${this.#server.port}`)
     cpSync(this.#server.dir, to, { recursive: true })
     this.#saved.set(name, to)
   }
 
-  /** Starts the server that was killed with the files of before. */
+  /** Starts the killed server with the saved files. */
   async startWith(name: string): Promise<void> {
     this.#clear()
     cpSync(this.#saved.get(name) ?? '', this.#server.dir, { recursive: true })

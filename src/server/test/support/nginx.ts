@@ -11,12 +11,12 @@ const CONFIG = fileURLToPath(new URL('../../deploy/nginx.conf', import.meta.url)
 // Debian has it where users have no path to
 const env = { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin:/usr/local/sbin` }
 
-/** Whether there is an nginx. */
+/** Whether nginx is installed. */
 export const hasNginx = spawnSync('nginx', ['-v'], { env }).status === 0
 
 /**
- * The nginx.conf of compose.yaml for ports of this machine: only addresses and the files of nginx itself are replaced. `resolve` is left out,
- * since older ones than 1.27.3 do not know it, and there is no name to resolve.
+ * The nginx.conf of compose.yaml for ports of this machine: only addresses and the files of nginx itself are replaced. `resolve` is left out: versions
+ * before 1.27.3 do not know it, and there is no name to resolve.
  */
 export function renderedConfig(dir: string, port: number, instances: readonly [number, number]): string {
   let text = readFileSync(CONFIG, 'utf8')
@@ -68,7 +68,7 @@ export class Nginx {
     return nginx
   }
 
-  /** What it has logged. */
+  /** Its log. */
   get log(): string {
     return readFileSync(join(this.#dir, 'error.log'), 'utf8')
   }
@@ -80,7 +80,7 @@ export class Nginx {
   }
 }
 
-/** Below those that connections get, so that it is free again for a server that comes back. */
+/** A port below those that connections get, so that it is free again when a server comes back. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 32_000)

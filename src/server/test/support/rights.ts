@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 
-/** The rights of a user of Redis as a guide gives them, so that they are proven to be enough. */
+/** The rights of a Redis user as a guide gives them, so that tests prove that they are enough. */
 export function rightsIn(page: string, user: string): string[] {
   const guide = readFileSync(new URL(`../../../../docs/${page}`, import.meta.url), 'utf8')
   const [, rights] = new RegExp(`ACL SETUSER ${user} on >password ([^\`\\n]+)`).exec(guide) ?? []
@@ -9,7 +9,7 @@ export function rightsIn(page: string, user: string): string[] {
   return rights.split(' ')
 }
 
-/** What a user was refused by the servers with these URLs: commands, keys and channels, each once. */
+/** The commands, keys and channels that the servers with these URLs refused a user, each once. */
 export async function refusedTo(user: string, urls: readonly string[]): Promise<string[]> {
   const refused = new Set<string>()
   for (const url of urls) {

@@ -17,7 +17,7 @@ export interface AnsweredMessage {
   readonly body: unknown
 }
 
-/** The fields of the JSON of all answers: each test says which of them it expects. */
+/** The JSON fields of all answers: each test says which of them it expects. */
 export interface AnswerBody extends AnsweredMessage {
   readonly code: string
   readonly requestId: string
@@ -48,7 +48,7 @@ export interface AnswerBody extends AnsweredMessage {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>
 }
 
-/** What the service answered. */
+/** The answer of the service. */
 export interface Answer {
   readonly status: number
   readonly body: AnswerBody
@@ -59,7 +59,7 @@ export interface Ask {
   readonly key?: string
   readonly headers?: Record<string, string>
   readonly signal?: AbortSignal
-  /** As it is, in the place of JSON. */
+  /** A raw body, instead of JSON. */
   readonly raw?: string | Uint8Array
 }
 
@@ -103,7 +103,7 @@ export async function startTestService(
       method,
       headers: {
         authorization: `Bearer ${how.key ?? key}`,
-        // nothing is left open behind a test
+        // no test leaves connections open
         connection: 'close',
         ...(hasBody && { 'content-type': 'application/json' }),
         ...how.headers,

@@ -1,11 +1,11 @@
--- Go on being the one instance that changes something, unless another one has begun.
+-- Renew the lock of an instance, unless another instance has it by now.
 --
--- KEYS[1] lock  string  who changes it
+-- KEYS[1] lock  string  the token of the instance that has the lock
 --
--- ARGV[1] token   text     of the instance
--- ARGV[2] lockMs  integer  for so long from now
+-- ARGV[1] token   text     the token of this instance
+-- ARGV[2] lockMs  integer  how long the lock lasts from now
 --
--- returns 1 when it is this instance's, else 0
+-- returns 1 if this instance has the lock, else 0
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end

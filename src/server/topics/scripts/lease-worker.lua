@@ -1,13 +1,13 @@
--- Lease a worker number for an instance, or lease the one that it has for longer. No two instances have the same one at once, and the ids of a
--- later one are of later times: a number is free when Redis has passed the time up to which its ids reach.
+-- Lease a worker number to an instance, or renew its lease. No two instances have the same number at once, and a later instance draws ids of later
+-- times: a number is free when the clock of Redis has passed the time up to which its ids reach.
 --
 -- KEYS[1] workers  any  a hash: number -> the time up to which its ids reach, epoch ms, and the token of its instance; first: where numbers without a field begin
 --
--- ARGV[1] token    text     of the instance
+-- ARGV[1] token    text     the token of the instance
 -- ARGV[2] held     integer  the number that it has; -1 for none
 -- ARGV[3] start    integer  where the search for a free one begins
--- ARGV[4] leaseMs  integer  for how long it is leased
--- ARGV[5] count    integer  how many numbers there are
+-- ARGV[4] leaseMs  integer  how long it is leased
+-- ARGV[5] count    integer  the count of numbers
 --
 -- returns the number, the times from which and up to which it has ids, and the time; the number is -1 when none is free
 local workers, token = KEYS[1], ARGV[1]
@@ -15,10 +15,10 @@ local held, start, leaseMs, count = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumb
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Any client of the server can have written them. Nothing of an instance is so far ahead, whatever was done to the clock of Redis.
+-- Another program can have written them. No time of an instance is so far ahead, whatever was done to the clock of Redis.
 local latest = now + 31622400000
 
--- Where this Redis knows of no numbers it may have lost them, and instances may have them for one more lease: ids begin behind those.
+-- A Redis without numbers may have lost them, and instances may still have them for one lease: ids begin after that.
 local stored = redis.pcall('HGET', workers, 'first')
 if type(stored) == 'table' then redis.call('UNLINK', workers) end
 local first = type(stored) == 'string' and tonumber(stored)
@@ -64,8 +64,8 @@ for step = 0, count - 1 do
     ahead = number
   end
 end
--- All are taken, but no lease is that long: the clock was set back, or a stranger wrote it. An instance that has the number all the same draws no
--- ids behind its times, and gets another one when it leases it for longer.
+-- All are leased, but no lease is that long: the clock was set back, or another program wrote it. An instance that still has the number draws no ids
+-- beyond its times, and gets another number when it renews its lease.
 if ahead then
   return take(ahead, read(ahead) + 1, 0)
 end

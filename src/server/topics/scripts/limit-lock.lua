@@ -1,10 +1,10 @@
--- Have a time in which one instance alone changes something end, where it lasts longer than any: only a stranger can have begun it.
+-- Limit the time of a lock that lasts longer than any instance's: another program has written it.
 --
--- KEYS[1] lock  any  who changes it
+-- KEYS[1] lock  any  the token of the instance that has the lock
 --
 -- ARGV[1] most  integer  the longest time, ms
 --
--- returns 1 when it was longer, else 0
+-- returns 1 if it was longer, else 0
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -1 and left <= tonumber(ARGV[1]) then
   return 0

@@ -1,10 +1,10 @@
--- End a time in which one instance alone changed something, unless another one has begun its own.
+-- Release the lock of an instance, unless another instance has it by now.
 --
--- KEYS[1] lock  string  who changes it
+-- KEYS[1] lock  string  the token of the instance that has the lock
 --
--- ARGV[1] token  text  of the instance
+-- ARGV[1] token  text  the token of this instance
 --
--- returns 1 when it was this instance's, else 0
+-- returns 1 if this instance had the lock, else 0
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end

@@ -2,11 +2,11 @@
 --
 -- KEYS[1] workers  hash  as in lease-worker.lua
 --
--- ARGV[1] token   text     of the instance
+-- ARGV[1] token   text     the token of the instance
 -- ARGV[2] number  integer  the number that it has
 -- ARGV[3] reach   integer  the time of the last id that it has drawn, epoch ms
 --
--- returns 1 when it was the instance's, else 0
+-- returns 1 if the instance had it, else 0
 local stored = redis.call('HGET', KEYS[1], ARGV[2])
 if not stored or string.match(stored, '^%d+ (.*)$') ~= ARGV[1] then
   return 0

@@ -1,4 +1,4 @@
-// Every call of the page, by the words of docs/http-api.md.
+// Every call of the page, with the names of docs/http-api.md.
 import type { Page } from '../lib/use-pages.js'
 import { pathOf } from '../lib/router.js'
 import { request, type Query } from './request.js'
@@ -29,7 +29,7 @@ type Signal = AbortSignal | undefined
 
 /** The most rows of one page of a list. */
 const ROWS = 50
-/** The most bytes of a body that are read without being asked for. */
+/** The most bytes of a body that are loaded until the reader asks for more. */
 export const BODY_BYTES = 65_536
 
 const get = <T>(path: string, signal: Signal, query: Query = {}): Promise<T> =>
@@ -41,7 +41,7 @@ const topicPath = (topic: string, ...more: string[]): string => pathOf('v1', 'to
 const messagePath = (topic: string, id: string): string => topicPath(topic, 'messages', id)
 const endpointPath = (id: string, ...more: string[]): string => pathOf('v1', 'endpoints', id, ...more)
 
-/** A page of a list, with what the answer says of the whole list. */
+/** A page of a list, with the facts about the whole list. */
 export type Listed<T> = Page<T> & {
   readonly source?: string
   readonly complete?: boolean
@@ -70,7 +70,7 @@ interface Api {
     filter: DeadLetterFilter & { readonly cursor?: string | undefined },
     signal: Signal,
   ): Promise<Listed<DeadLetter>>
-  /** A bounded part of the work; repeat it with the cursor until there is none. */
+  /** Does a bounded part of the work; repeat the call with the cursor until there is none. */
   bulk(what: 'redrive' | 'delete', given: object, signal: Signal): Promise<BulkAnswer>
   redriveOne(topic: string, id: string): Promise<{ readonly redriven: number }>
   endpoints(query: Query, signal: Signal): Promise<Listed<Endpoint>>
@@ -80,13 +80,14 @@ interface Api {
   recover(id: string): Promise<{ readonly redriven: number }>
   enable(id: string, enabled: boolean): Promise<Endpoint>
   makeEndpoint(given: EndpointInput): Promise<EndpointMade>
-  /** `isForced`: also where topics have it. */
+  /** `isForced`: also if topics use it. */
   deleteEndpoint(id: string, isForced: boolean): Promise<unknown>
   restores(signal: Signal): Promise<{ readonly restores: readonly Restore[] }>
   startRestore(body: { topic?: string; id?: string; expired: boolean; dryRun: boolean }): Promise<Restore>
   overview(signal: Signal): Promise<Overview>
   instances(signal: Signal): Promise<readonly Instance[]>
-  doctor(signal: Signal): Promise<Doctor>
+  /** A report that is at most so old will do. */
+  doctor(maxAge: number, signal: Signal): Promise<Doctor>
   audit(query: Query, signal: Signal): Promise<Listed<AuditEntry>>
   queues(query: Query, signal: Signal): Promise<Listed<Queue>>
   queue(name: string, query: Query, signal: Signal): Promise<QueueLook>
@@ -131,7 +132,7 @@ export const api: Api = {
     const answer = await get<Instance[] | { instances: Instance[] }>('/v1/instances', signal)
     return Array.isArray(answer) ? answer : answer.instances
   },
-  doctor: (signal) => get('/v1/doctor', signal),
+  doctor: (maxAge, signal) => get('/v1/doctor', signal, { maxAge }),
   audit: (query, signal) => page('/v1/audit', 'entries', query, signal),
   queues: (query, signal) => page('/v1/queues', 'queues', query, signal),
   queue: (name, query, signal) => get(pathOf('v1', 'queues', name), signal, query),

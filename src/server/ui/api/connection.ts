@@ -1,8 +1,8 @@
 import { createStore } from '../lib/store.js'
 
-/** Since when the service has not answered; undefined while it does. */
+/** The time since which the service does not answer; undefined while it does. */
 const lostSince = createStore<number | undefined>(undefined)
-/** How often it has answered again after it had not. */
+/** The number of times that the service has answered again after an outage. */
 const returns = createStore(0)
 let answeredAt = 0
 
@@ -18,7 +18,7 @@ export const connection = {
   lost(): void {
     if (lostSince.get() === undefined) lostSince.set(Date.now())
   },
-  /** How long ago the service has answered. */
+  /** How long ago the service last answered. */
   quietMs(): number {
     return Date.now() - answeredAt
   },

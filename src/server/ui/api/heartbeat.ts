@@ -3,10 +3,10 @@ import { request } from './request.js'
 import { gone } from './session.js'
 
 const LOOK_MS = 2_000
-/** A screen that asks nothing for so long does not notice by itself that the service is away, or that its session has ended. */
+/** After this time without an answer, the page checks by itself whether the service is away or the session has ended. */
 const QUIET_MS = 5_000
 
-/** Asks the service something small where no screen does, and while it does not answer; until the returned function is called. */
+/** Sends small requests while no screen does, and while the service does not answer, until the returned function is called. */
 export function watchConnection(): () => void {
   let isAsking = false
   const look = async (): Promise<void> => {

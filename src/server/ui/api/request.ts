@@ -1,7 +1,7 @@
 import { noteServerTime } from '../lib/clock.js'
 import { connection } from './connection.js'
 
-/** What the service answered instead of what was asked for. */
+/** A problem that the service answered with. */
 export class Problem extends Error {
   constructor(
     readonly status: number,

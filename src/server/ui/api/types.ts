@@ -1,4 +1,4 @@
-// What the service answers. What its schemas already say comes from them.
+// The answers of the service, taken from its schemas where they say enough.
 import type { Static } from 'typebox'
 import type * as queueSchemas from '../../api/queue-schemas.js'
 import type * as schemas from '../../api/schemas.js'
@@ -72,11 +72,11 @@ export interface Overview {
     readonly paused: Paused
   }[]
   readonly problems: readonly Problem[]
-  /** False: the counts are not of all topics yet. */
+  /** False: the counts do not include all topics yet. */
   readonly complete?: boolean
 }
 
-/** What of a topic is paused. */
+/** The paused sides of a topic. */
 export type Paused = boolean | readonly string[] | string | null
 
 export type TopicSettings = Static<typeof schemas.TopicOutput>['settings']
@@ -177,7 +177,7 @@ export type Endpoint = Static<typeof schemas.EndpointOutput> & {
 }
 
 export type EndpointInput = Static<typeof schemas.EndpointInput>
-/** With the secret, which is shown once. */
+/** A new endpoint with its secret, which is shown once. */
 export type EndpointMade = Static<typeof schemas.EndpointMade>
 
 export type Delivery = Static<typeof schemas.DeliveryPage>['deliveries'][number]
@@ -199,18 +199,8 @@ export interface Instance {
   readonly memory?: number | null
 }
 
-export interface Finding {
-  readonly severity: string
-  readonly code: string
-  readonly message: string
-  readonly advice?: string | null
-  readonly queue?: string | null
-}
-
-export interface Doctor {
-  readonly at: number
-  readonly findings: readonly Finding[]
-}
+export type Doctor = Static<typeof schemas.DoctorOutput>
+export type Finding = Doctor['findings'][number]
 
 export type Queue = Static<typeof queueSchemas.QueuesOutput>['queues'][number]
 export type QueueLook = Static<typeof queueSchemas.QueueOutput>

@@ -4,15 +4,17 @@ const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
 const numbers = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
+/** Nothing is counted that far: another program has written it, and its three hundred digits would stand in the way. */
+const BEYOND = 1e15
 
 export function count(value: number): string {
-  return numbers.format(value)
+  return Math.abs(value) < BEYOND ? numbers.format(value) : value.toExponential(1)
 }
 
 /** `12,345` as `12.3 k`, for axes and tiles. */
 export function short(value: number): string {
   const size = Math.abs(value)
-  if (size < 10_000) return numbers.format(value)
+  if (size < 10_000 || size >= BEYOND) return count(value)
   const [by, unit] = size < 1e6 ? [1e3, 'k'] : size < 1e9 ? [1e6, 'M'] : [1e9, 'G']
   const scaled = value / by
   return `${scaled.toFixed(Math.abs(scaled) < 100 ? 1 : 0)} ${unit}`
@@ -25,14 +27,16 @@ export function rate(value: number): string {
 
 export function bytes(value: number): string {
   if (value < 1_024) return `${value} B`
+  if (value >= 1_024 ** 5) return `${value.toExponential(1)} B`
   const power = Math.min(4, Math.floor(Math.log2(value) / 10))
   const scaled = value / 1_024 ** power
   return `${scaled.toFixed(scaled < 10 ? 1 : 0)} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power] ?? ''}`
 }
 
-/** Two units at most: `850 ms`, `12 s`, `3 m 20 s`, `2 d 4 h`. */
+/** A duration in at most two units: `850 ms`, `12 s`, `3 m 20 s`, `2 d 4 h`. */
 export function duration(ms: number): string {
   const value = Math.abs(ms)
+  if (value >= BEYOND) return `${(value / (365 * DAY)).toExponential(1)} y`
   if (value < SECOND) return `${Math.round(value)} ms`
   if (value < 10 * SECOND) return `${(value / SECOND).toFixed(1).replace(/\.0$/, '')} s`
   const units: [number, string][] = [
@@ -53,7 +57,7 @@ export function duration(ms: number): string {
 const two = (value: number): string => String(value).padStart(2, '0')
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-/** In the reader's zone: `14:03:07` of today, `24 Nov 14:03` of this year, else with the year. */
+/** A time in the reader's zone: `14:03:07` for today, `24 Nov 14:03` for this year, otherwise with the year. */
 export function moment(at: number, now = Date.now()): string {
   const date = new Date(at)
   const today = new Date(now)
@@ -72,11 +76,12 @@ export function iso(at: number): string {
 
 export function ago(at: number, now: number): string {
   const ms = at - now
+  if (Number.isNaN(new Date(at).getTime())) return ''
   if (Math.abs(ms) < SECOND) return 'now'
   return ms > 0 ? `in ${duration(ms)}` : `${duration(ms)} ago`
 }
 
-/** For `<input type="datetime-local">`: the reader's zone, to the second. */
+/** A value for `<input type="datetime-local">`: in the reader's zone, to the second. */
 export function localInput(at: number): string {
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return ''

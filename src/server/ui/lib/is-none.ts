@@ -1,4 +1,4 @@
-/** Whether an answer leaves a value out, or says that there is none. */
+/** Whether a value of an answer is missing or null. */
 export function isNone(value: unknown): value is null | undefined {
   return value === null || value === undefined
 }

@@ -1,13 +1,13 @@
 import { createStore, type Store } from './store.js'
 
-/** A choice of the reader, kept in this browser where it allows that. */
+/** A choice of the reader, or a fact about their session, stored in this browser if it allows that. */
 function preference<T extends string>(name: string, values: readonly [T, ...T[]]): Store<T> {
   const store = createStore(read(`redelayed.${name}`, values))
   store.subscribe(() => {
     try {
       localStorage.setItem(`redelayed.${name}`, store.get())
     } catch {
-      // it lasts as long as the page
+      // then it lasts as long as the page
     }
   })
   return store
@@ -23,8 +23,10 @@ function read<T extends string>(name: string, values: readonly [T, ...T[]]): T {
 }
 
 export const theme = preference('theme', ['system', 'light', 'dark'])
-/** Shortcuts of one letter get in the way of some voice and switch controls, so they can be switched off. */
+/** Single-letter shortcuts interfere with some voice and switch controls, so they can be switched off. */
 export const shortcuts = preference('shortcuts', ['on', 'off'])
+/** Whether a session of this browser had an overview when it was last here: then its figures are asked for together with the session. */
+export const opensOverview = preference('opens-overview', ['no', 'yes'])
 
 const system = matchMedia('(prefers-color-scheme: dark)')
 
@@ -36,7 +38,7 @@ function apply(): void {
 
 const themeListeners = new Set<() => void>()
 
-/** Calls back when the colours have changed, for what is drawn on a canvas. */
+/** Calls back when the colours have changed, for drawings on a canvas. */
 export function onThemeChange(listener: () => void): () => void {
   themeListeners.add(listener)
   return () => void themeListeners.delete(listener)

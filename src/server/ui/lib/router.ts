@@ -28,7 +28,7 @@ export function href(path: string, query: QueryValues = {}): string {
   return `${BASE}${path}${text === '' ? '' : `?${text}`}`
 }
 
-/** A path of segments that may have any characters. */
+/** A path of segments, which may contain any characters. */
 export function pathOf(...segments: string[]): string {
   return segments.map((segment) => `/${encodeURIComponent(segment)}`).join('')
 }
@@ -47,17 +47,22 @@ export function go(address: string, { replace = false } = {}): void {
   place.set(here())
 }
 
-/** Changes some of the query, for filters: the address can be shared, and Back undoes it. */
+/** Changes some parameters of the query, for filters: the address can be shared, and Back undoes the change. */
 export function setQuery(values: QueryValues, { replace = false } = {}): void {
   const { path, query } = place.get()
   go(href(path, { ...Object.fromEntries(query), ...values }), { replace })
+}
+
+/** Before anything is drawn, too. */
+export function isAtOverview(): boolean {
+  return place.get().path === '/'
 }
 
 export function usePlace(): Place {
   return useStore(place)
 }
 
-/** One value of the query. */
+/** One parameter of the query. */
 export function useQuery(name: string): string {
   return usePlace().query.get(name) ?? ''
 }
@@ -81,7 +86,7 @@ export function useSegments(): readonly string[] {
   )
 }
 
-/** Links of this page change the screen without loading a document. */
+/** Makes links of this page change the screen without loading a document. */
 export function listenForNavigation(): void {
   addEventListener('popstate', () => {
     hasMoved = true

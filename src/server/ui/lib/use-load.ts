@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { gone } from '../api/session.js'
+import { repeat } from './repeat.js'
 import { useReturn } from './use-return.js'
 
 export interface Loaded<T> {
@@ -10,15 +11,15 @@ export interface Loaded<T> {
 }
 
 export interface LoadOptions {
-  /** Loads again after so long, while the page is seen. */
+  /** The interval of reloads while the page is visible. */
   readonly everyMs?: number | undefined
-  /** Other `deps` ask for the same thing in another way: what was shown stays until the answer is there. */
+  /** Keeps the shown data also for other `deps`, which load the same thing in another way, until the answer comes. */
   readonly keeps?: boolean
 }
 
 /**
- * Loads what a screen shows, and again when `deps` change. What was shown stays until the next answer is there, but for other `deps`; an answer that is not
- * wanted any more is not waited for.
+ * Loads the data of a screen, and again when `deps` change. A reload keeps the shown data until the next answer comes; other `deps` clear it. Outdated
+ * requests are aborted.
  */
 export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,
@@ -38,30 +39,25 @@ export function useLoad<T>(
   useEffect(() => {
     const controller = new AbortController()
     const { signal } = controller
-    let timer: ReturnType<typeof setTimeout> | undefined
     const isOther = !keeps && shown.current !== key
     shown.current = key
     setState((before) => ({ data: isOther ? undefined : before.data, error: undefined, isLoading: true }))
-    const run = async (): Promise<void> => {
+    const once = async (): Promise<boolean> => {
       try {
         const data = await load(signal)
         if (!signal.aborted) setState({ data, error: undefined, isLoading: false })
       } catch (error) {
-        if (signal.aborted || gone(error)) return
+        if (signal.aborted || gone(error)) return false
         setState((before) => ({ data: before.data, error, isLoading: false }))
       }
-      if (everyMs !== undefined && !signal.aborted) timer = setTimeout(again, everyMs)
+      return true
     }
-    const again = (): void => {
-      if (document.hidden) timer = setTimeout(again, 1_000)
-      else void run()
-    }
-    void run()
+    const end = repeat(once, everyMs)
     return () => {
-      clearTimeout(timer)
+      end()
       controller.abort()
     }
-    // `load` is another function each time; `deps` say when it does something else
+    // `load` is a new function each time; `deps` say when it loads something else
   }, [key, round, everyMs])
 
   useReturn(state.error, reload)

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { gone } from '../api/session.js'
+import { repeat } from './repeat.js'
 import { useReturn } from './use-return.js'
 
 export interface Page<T> {
@@ -9,7 +10,7 @@ export interface Page<T> {
 
 export interface Pages<P extends Page<unknown>> {
   readonly rows: readonly P['rows'][number][]
-  /** What came with the last page besides its rows. */
+  /** The last loaded page, for its facts besides the rows. */
   readonly last: P | undefined
   readonly error: unknown
   readonly isLoading: boolean
@@ -18,10 +19,16 @@ export interface Pages<P extends Page<unknown>> {
   readonly reload: () => void
 }
 
-/** A list that comes in pages: the first one at once, the others when they are asked for. */
+interface PagesOptions {
+  /** Loads the first page again after this time, while the list has no other page and the document is visible. */
+  readonly everyMs?: number
+}
+
+/** A list that is loaded page by page: the first page at once, the others on request. */
 export function usePages<P extends Page<unknown>>(
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<P>,
   deps: readonly unknown[],
+  { everyMs }: PagesOptions = {},
 ): Pages<P> {
   interface State {
     readonly rows: readonly P['rows'][number][]
@@ -33,7 +40,7 @@ export function usePages<P extends Page<unknown>>(
   const [wanted, setWanted] = useState<{ round: number; cursor: string | undefined }>({ round: 0, cursor: undefined })
   const key = JSON.stringify(deps)
   const [loadedKey, setLoadedKey] = useState(key)
-  // other filters begin with the first page
+  // other filters start with the first page
   const cursor = loadedKey === key ? wanted.cursor : undefined
 
   useEffect(() => {
@@ -47,21 +54,27 @@ export function usePages<P extends Page<unknown>>(
       error: undefined,
       isLoading: true,
     }))
-    load(cursor, signal).then(
-      (page) => {
-        if (signal.aborted) return
+    const once = async (): Promise<boolean> => {
+      try {
+        const page = await load(cursor, signal)
+        if (signal.aborted) return false
         setState((before) => ({
           rows: cursor === undefined ? page.rows : [...before.rows, ...page.rows],
           last: page,
           error: undefined,
           isLoading: false,
         }))
-      },
-      (error: unknown) => {
-        if (!signal.aborted && !gone(error)) setState((before) => ({ ...before, error, isLoading: false }))
-      },
-    )
-    return () => controller.abort()
+      } catch (error) {
+        if (signal.aborted || gone(error)) return false
+        setState((before) => ({ ...before, error, isLoading: false }))
+      }
+      return true
+    }
+    const end = repeat(once, cursor === undefined ? everyMs : undefined)
+    return () => {
+      end()
+      controller.abort()
+    }
   }, [key, wanted.round, cursor])
 
   const next = state.last?.cursor

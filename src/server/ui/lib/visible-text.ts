@@ -1,9 +1,9 @@
 /**
- * What a reader would not see, or what would change how the rest is read: control characters, those that turn the direction, those without a width, other
- * ends of lines, halves of surrogate pairs.
+ * Characters that a reader would not see, or that change how the rest is read: control characters, direction marks, characters without width, unusual
+ * line ends, lone surrogates.
  */
 const HIDDEN_IN_LINE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
-/** Where there are several lines, tabs and line feeds do what they are for. */
+/** The same for texts of several lines, which keep tabs and line feeds. */
 const HIDDEN = new RegExp(String.raw`(?![\t\n])${HIDDEN_IN_LINE.source}`, 'gu')
 
 export interface Part {
@@ -13,14 +13,14 @@ export interface Part {
 
 export interface Visible {
   readonly parts: readonly Part[]
-  /** How many characters were left out at the end. */
+  /** The number of characters cut off at the end. */
   readonly cut: number
 }
 
-/** So many escapes get an element each; a text with more of them is shown in one piece. */
+/** The most escapes that get an element each; a text with more is shown in one piece. */
 const MOST_PARTS = 400
 
-/** A text from outside, cut and with what is hidden written as escapes. */
+/** A text from outside, cut, with hidden characters written as escapes. */
 export function visible(given: string, limit: number, isBlock = false): Visible {
   const text = given.length > limit ? given.slice(0, limit) : given
   const cut = given.length - text.length
@@ -36,7 +36,7 @@ export function visible(given: string, limit: number, isBlock = false): Visible 
   return { parts: [{ text: parts.map((part) => part.text).join(''), isEscape: false }], cut }
 }
 
-/** For attributes such as `title`, where nothing can be marked. */
+/** The same for attributes such as `title`, which cannot have markup. */
 export function visibleLine(text: string, limit = 300): string {
   const { parts, cut } = visible(text, limit)
   return parts.map((part) => part.text).join('') + (cut > 0 ? '…' : '')

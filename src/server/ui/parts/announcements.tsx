@@ -13,14 +13,14 @@ const current = createStore<Announcement | undefined>(undefined)
 const SHOWN_MS = 8_000
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Says what an action did, to eyes and to screen readers. */
+/** Announces the result of an action, visibly and to screen readers. */
 export function announce(text: string, isBad = false): void {
   clearTimeout(timer)
   current.set({ text, isBad })
   timer = setTimeout(() => current.set(undefined), SHOWN_MS)
 }
 
-/** @param before what was done before it */
+/** @param before the part of the action that was done before the failure */
 export function announceError(error: unknown, before = ''): void {
   if (gone(error)) return
   const problem =

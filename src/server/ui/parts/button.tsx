@@ -8,15 +8,15 @@ interface ButtonProps {
   readonly children: ComponentChildren
   readonly onClick: () => unknown
   readonly kind?: 'plain' | 'main' | 'danger'
-  /** The key needs this scope; without it the button says so. */
+  /** The scope that the key needs; without it the button says so. */
   readonly needs?: Scope
-  /** Why it cannot be used now. */
+  /** Why the button cannot be used now. */
   readonly blocked?: string | undefined
   readonly label?: string
   readonly pressed?: boolean
 }
 
-/** A button that is busy while what it does runs. One that cannot be used stays in the order of focus and says why. */
+/** A button that is busy while its action runs. If it cannot be used, it stays focusable and says why. */
 export function Button({
   children,
   onClick,

@@ -21,7 +21,7 @@ interface ChartProps {
   readonly onPoint?: (index: number | undefined) => void
 }
 
-/** Lines over time. What it shows in short is in its label, and the figures are in the table beside it. */
+/** A chart of lines over time. Its label has a summary, and the table beside it the figures. */
 export function Chart({ label, lines, data, height = 180, format, onPoint }: ChartProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
@@ -60,7 +60,7 @@ export function Chart({ label, lines, data, height = 180, format, onPoint }: Cha
   return <div class="chart" ref={box} role="img" aria-label={label} />
 }
 
-/** So that a chart of nearly nothing has whole figures beside it. */
+/** The least top of the value axis, so that it has whole numbers even for a chart of nearly nothing. */
 const LEAST_TOP = 4
 
 function optionsOf(
@@ -81,7 +81,7 @@ function optionsOf(
     legend: { show: false },
     ...(onPoint && { hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] } }),
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    padding: [8, 28, 0, 0], // half of the last time stands beside the last point
+    padding: [8, 28, 0, 0], // room for half of the last time label
     scales: { y: { range: (_, __, max) => [0, Math.max(LEAST_TOP, max * 1.1)] } },
     axes: [
       {
@@ -94,11 +94,12 @@ function optionsOf(
     ],
     series: [
       {},
-      ...lines.map(({ name, color: of, dash }) => ({
+      ...lines.map(({ name, color: of, dash }, at) => ({
         label: name,
         stroke: color(of),
         width: 1.6,
         points: { show: false },
+        ...(at === 0 && { fill: `${color(of)}1a` }),
         ...(dash && { dash }),
       })),
     ],
@@ -108,5 +109,5 @@ function optionsOf(
 function clock(seconds: number, isExact: boolean): string {
   const date = new Date(seconds * 1_000)
   const two = (value: number): string => String(value).padStart(2, '0')
-  return `${date.getHours()}:${two(date.getMinutes())}${isExact ? `:${two(date.getSeconds())}` : ''}`
+  return `${two(date.getHours())}:${two(date.getMinutes())}${isExact ? `:${two(date.getSeconds())}` : ''}`
 }

@@ -1,21 +1,28 @@
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { Button } from './button.js'
 
 interface DialogProps {
   readonly title: string
   readonly children: ComponentChildren
-  /** It stays open: what it does is under way, and it will show what comes of it. */
+  /** The dialog stays open: its action is under way, and it will show the result. */
   readonly isBusy?: boolean
   readonly onClose: () => void
 }
 
-/** The browser's modal dialog: it keeps the focus inside, closes by Escape, and gives the focus back. */
+/** The browser's modal dialog: it traps the focus, closes on Escape, and restores the focus. */
 export function Dialog({ title, children, isBusy = false, onClose }: DialogProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
-    dialog.current?.showModal()
+  const isRemoved = useRef(false)
+  useLayoutEffect(() => {
+    const shown = dialog.current
+    shown?.showModal()
+    return () => {
+      // the browser restores the focus when a dialog is closed, not when it is only removed; this runs while it is still there
+      isRemoved.current = true
+      shown?.close()
+    }
   }, [])
   return (
     <dialog
@@ -26,7 +33,8 @@ export function Dialog({ title, children, isBusy = false, onClose }: DialogProps
         if (isBusy) event.preventDefault()
       }}
       onClose={() => {
-        // a second Escape closes it in any case
+        if (isRemoved.current) return
+        // the browser lets a second Escape close it in any case
         if (isBusy) dialog.current?.showModal()
         else onClose()
       }}
@@ -40,15 +48,15 @@ export function Dialog({ title, children, isBusy = false, onClose }: DialogProps
 interface ConfirmProps {
   readonly title: string
   readonly children: ComponentChildren
-  /** What the button says: the deed itself. */
+  /** The text of the button: the action itself. */
   readonly deed: string
-  /** Has to be typed first. */
+  /** The name that the reader has to type first. */
   readonly typed?: string
   readonly onConfirm: () => Promise<unknown>
   readonly onClose: () => void
 }
 
-/** Asks before what cannot be undone. */
+/** Asks before an action that cannot be undone. */
 export function Confirm({ title, children, deed, typed, onConfirm, onClose }: ConfirmProps): JSX.Element {
   const [text, setText] = useState('')
   const isReady = typed === undefined || text === typed
@@ -70,7 +78,7 @@ export function Confirm({ title, children, deed, typed, onConfirm, onClose }: Co
         <Button onClick={onClose}>Cancel</Button>
         <Button
           kind="danger"
-          blocked={isReady ? undefined : 'The name is not typed yet.'}
+          blocked={isReady ? undefined : 'Type the name first.'}
           onClick={async () => {
             await onConfirm()
             onClose()

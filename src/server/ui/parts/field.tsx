@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { visibleLine } from '../lib/visible-text.js'
 
 interface TextFieldProps {
   readonly label: string
@@ -8,13 +9,13 @@ interface TextFieldProps {
   readonly placeholder?: string
   readonly type?: 'text' | 'datetime-local'
   readonly list?: string
-  /** `/` goes here. */
+  /** The key `/` focuses this field. */
   readonly isSearch?: boolean
 }
 
 const WAIT_MS = 300
 
-/** A field whose value is taken when typing rests, or at Enter. */
+/** A field whose value is applied when typing pauses, or on Enter. */
 export function TextField({
   label,
   value,
@@ -66,7 +67,7 @@ export function SelectField({ label, value, options, onChange }: SelectFieldProp
     <label class="field">
       <span>{label}</span>
       <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {!isKnown && <option value={value}>{value.slice(0, 60)}</option>}
+        {!isKnown && <option value={value}>{visibleLine(value, 60)}</option>}
         {options.map(([option, text]) => (
           <option key={option} value={option}>
             {text}

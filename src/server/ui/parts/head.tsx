@@ -5,20 +5,24 @@ import { visibleLine } from '../lib/visible-text.js'
 import { Outside } from './outside.js'
 
 interface HeadProps {
-  /** What the screen is about; a name from outside is shown as such. */
+  /** The subject of the screen; a name from outside is shown as such. */
   readonly title: string
-  /** Where this belongs: the screen above it. */
+  /** The parent screen. */
   readonly above?: { readonly name: string; readonly href: string }
+  /** The number of problems, which the tab of the browser shows. */
+  readonly alerts?: number
   readonly aside?: ComponentChildren
   readonly children?: ComponentChildren
 }
 
-/** The head of a screen. It takes the focus, so that keyboards and screen readers begin here. */
-export function Head({ title, above, aside, children }: HeadProps): JSX.Element {
+/** The heading of a screen. It takes the focus, so that keyboards and screen readers start here. */
+export function Head({ title, above, alerts = 0, aside, children }: HeadProps): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${visibleLine(title, 80)} · redelayed`
-    if (!moved()) return // the first screen: the browser has put the focus
+    document.title = `${alerts > 0 ? `(${alerts}) ` : ''}${visibleLine(title, 80)} · redelayed`
+  }, [title, alerts])
+  useEffect(() => {
+    if (!moved()) return // on the first screen the browser sets the focus
     heading.current?.focus({ preventScroll: true })
     scrollTo(0, 0)
   }, [title])

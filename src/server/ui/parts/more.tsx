@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import type { Page, Pages } from '../lib/use-pages.js'
 
-/** Under a list that has more pages. */
+/** The button under a list that has more pages. */
 export function More({
   pages,
 }: {

@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact'
 import { Problem, Unreachable } from '../api/request.js'
 import { Outside } from './outside.js'
 
-/** What went wrong, in place of what was asked for or above what is old now. */
+/** An error, shown instead of the data or above outdated data. */
 export function ErrorNote({
   error,
   onRetry,
@@ -51,7 +51,7 @@ function ErrorDetail({ error }: { readonly error: unknown }): JSX.Element | null
 function titleOf(error: unknown): ComponentChildren {
   if (error instanceof Problem) return <Outside text={error.title} />
   if (error instanceof Unreachable) return error.message
-  return 'The page met a mistake of its own. Reload it.'
+  return 'The page has failed. Reload it.'
 }
 
 export function Note({

@@ -3,7 +3,7 @@ import { count } from '../lib/format.js'
 import { visible } from '../lib/visible-text.js'
 
 interface OutsideProps {
-  /** An id, a name, a body, an error: whatever did not come from this page. */
+  /** An id, a name, a body, an error: any text that does not come from this page. */
   readonly text: string | null | undefined
   readonly limit?: number
   readonly mono?: boolean
@@ -11,7 +11,7 @@ interface OutsideProps {
   readonly block?: boolean
 }
 
-/** A text from outside: isolated from what stands around it, cut, with hidden characters written out. */
+/** A text from outside: isolated from its surroundings, cut, with hidden characters written out. */
 export function Outside({ text, limit = 200, mono, block }: OutsideProps): JSX.Element {
   if (text === null || text === undefined || text === '') return <span class="muted">–</span>
   const { parts, cut } = visible(text, limit, block)

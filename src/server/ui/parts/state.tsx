@@ -1,4 +1,5 @@
 import type { JSX } from 'preact'
+import { visibleLine } from '../lib/visible-text.js'
 
 const KINDS: Readonly<Record<string, 'good' | 'warn' | 'bad' | 'info' | 'quiet'>> = {
   visible: 'info',
@@ -32,8 +33,8 @@ const KINDS: Readonly<Record<string, 'good' | 'warn' | 'bad' | 'info' | 'quiet'>
 
 const WORDS: Readonly<Record<string, string>> = { inFlight: 'in flight', visible: 'due' }
 
-/** A state as a word with a dot: the colour is never all that says it. */
+/** A state as a word with a coloured dot, as colour alone is not accessible. */
 export function State({ of, as }: { readonly of: string; readonly as?: string }): JSX.Element {
   const text = as ?? WORDS[of] ?? of
-  return <span class={`state ${KINDS[of] ?? 'quiet'}`}>{text.slice(0, 40)}</span>
+  return <span class={`state ${KINDS[of] ?? 'quiet'}`}>{visibleLine(text, 40)}</span>
 }

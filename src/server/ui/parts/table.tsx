@@ -3,13 +3,13 @@ import type { ComponentChildren, JSX } from 'preact'
 export interface Column<T> {
   readonly name: string
   readonly cell: (row: T) => ComponentChildren
-  /** Figures stand right, one above the other. */
+  /** Numbers, aligned to the right. */
   readonly number?: boolean
-  /** Takes the room that is left. */
+  /** Takes the remaining width. */
   readonly wide?: boolean
-  /** Sorts by it. */
+  /** Sorts by this column. */
   readonly sort?: { readonly isOn: boolean; readonly onSort: () => void }
-  /** Its name is for screen readers only. */
+  /** The name is only for screen readers. */
   readonly quiet?: boolean
 }
 
@@ -22,7 +22,7 @@ interface TableProps<T> {
   readonly isLoading?: boolean
 }
 
-/** A table; where it is narrow each row is a card with the names of its columns. The roles are said because `display` takes them away there. */
+/** A table; on narrow screens each row is a card with the column names. It sets roles, because `display` removes them there. */
 export function Table<T>({ label, columns, rows, rowKey, empty, isLoading = false }: TableProps<T>): JSX.Element {
   if (rows.length === 0 && !isLoading) return <div class="empty">{empty}</div>
   return (

@@ -8,7 +8,7 @@ interface TileProps {
   readonly kind?: 'bad' | 'warn' | undefined
 }
 
-/** One figure. With `href` all of it is the link. */
+/** A figure with its name. With `href` the whole tile is a link. */
 export function Tile({ name, children, note, href, kind }: TileProps): JSX.Element {
   const inside = (
     <>

@@ -5,7 +5,7 @@ import { duration } from '../lib/format.js'
 import { useStore } from '../lib/store.js'
 import { Moment } from '../parts/moment.js'
 
-/** Says that what is shown is old, and since when. */
+/** Says that the shown data is outdated, and since when. */
 export function ConnectionBanner(): JSX.Element | null {
   const since = useStore(connection.lostSince)
   return since === undefined ? null : <Lost since={since} />

@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { session, signOut } from '../api/session.js'
 import { theme } from '../lib/preferences.js'
-import { href, usePlace } from '../lib/router.js'
+import { go, href, usePlace } from '../lib/router.js'
 import { useStore } from '../lib/store.js'
 import { Button } from '../parts/button.js'
 import { Outside } from '../parts/outside.js'
@@ -35,14 +35,18 @@ export function Navigation(): JSX.Element {
         </button>
       </div>
       <div id="menu" class="side-rest">
+        {signedIn?.readOnly !== true && <Find />}
         <nav aria-label="Screens">
           {placesOf(signedIn ?? {}).map(([group, places]) => (
             <div class="group" key={group}>
               <h2>{group}</h2>
               <ul>
-                {places.map(({ path: to, name }) => (
+                {places.map(({ path: to, name, icon }) => (
                   <li key={to}>
                     <a href={href(to)} {...(isHere(to) && { 'aria-current': 'page' as const })}>
+                      <svg viewBox="0 0 16 16" aria-hidden="true">
+                        <path d={icon} />
+                      </svg>
                       {name}
                     </a>
                   </li>
@@ -66,10 +70,39 @@ export function Navigation(): JSX.Element {
   )
 }
 
+/** An id from a log or a ticket leads to its message from every screen. */
+function Find(): JSX.Element {
+  const [id, setId] = useState('')
+  return (
+    <form
+      role="search"
+      aria-label="Find a message"
+      class="find"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (id.trim() === '') return
+        go(href('/messages', { id: id.trim() }))
+        setId('')
+      }}
+    >
+      <input
+        type="search"
+        value={id}
+        aria-label="Find a message by its id"
+        placeholder="Message id"
+        autocomplete="off"
+        spellcheck={false}
+        maxLength={600}
+        onInput={(event) => setId(event.currentTarget.value)}
+      />
+    </form>
+  )
+}
+
 function Who(): JSX.Element | null {
   const signedIn = useStore(session)
   if (!signedIn) return null
-  const { key, scopes, topics } = signedIn
+  const { key, scopes, topics, version, readOnly } = signedIn
   return (
     <p class="small">
       Key <Outside text={key} limit={40} mono />
@@ -77,7 +110,16 @@ function Who(): JSX.Element | null {
       <span class="muted">
         {scopes.join(', ') || 'no scopes'}
         {topics !== null && ` · ${topics.length === 1 ? '1 topic pattern' : `${topics.length} topic patterns`}`}
+        {readOnly === true && ' · read-only'}
       </span>
+      {version !== undefined && (
+        <>
+          <br />
+          <span class="muted">
+            Version <Outside text={version} limit={30} />
+          </span>
+        </>
+      )}
     </p>
   )
 }
@@ -88,7 +130,7 @@ function ThemeSwitch(): JSX.Element {
   return <Button onClick={() => theme.set(THEMES[chosen])}>Colours: {names[chosen]}</Button>
 }
 
-/** The place of the menu that a path belongs to. */
+/** The menu entry that a path belongs to. */
 function placeOf(path: string): string {
   const [, first = '', , third] = path.split('/')
   return first === 'topics' && third === 'messages' ? '/messages' : `/${first}`

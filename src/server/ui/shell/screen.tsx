@@ -18,7 +18,7 @@ import { Queues } from '../screens/queues/queues.js'
 import { TopicScreen } from '../screens/topics/topic.js'
 import { Topics } from '../screens/topics/topics.js'
 
-/** The screen of the address. */
+/** The screen for the address. */
 export function Screen(): JSX.Element {
   const [first = '', second, third, fourth, ...more] = useSegments()
   if (more.length > 0) return <NotThere />

@@ -23,7 +23,9 @@ export function Shortcuts(): JSX.Element {
       } else if (event.key === 'g') wentAt = performance.now()
       else if (event.key === '?') openHelp()
       else if (event.key === '/') {
-        const field = document.querySelector<HTMLElement>('main input[data-search="true"], main input')
+        const field =
+          document.querySelector<HTMLElement>('main input[data-search="true"], main input') ??
+          document.querySelector<HTMLElement>('.find input')
         if (field === null) return
         event.preventDefault()
         field.focus()

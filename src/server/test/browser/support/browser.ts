@@ -1,8 +1,8 @@
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 
-/** What must never happen on the page, whatever it shows. */
+/** Events that must never happen on the page, whatever it shows. */
 export interface Findings {
-  /** Script that came with data was run. */
+  /** A script in data was run. */
   readonly executed: string[]
   /** The policy of the page refused something. */
   readonly violations: string[]
@@ -22,7 +22,7 @@ export interface VisitOptions {
   readonly dark?: boolean
   readonly width?: number
   readonly height?: number
-  /** Of the reader; default: that of this machine. */
+  /** The time zone of the reader; default: that of this machine. */
   readonly zone?: string
 }
 
@@ -32,7 +32,7 @@ export function launch(): Promise<Browser> {
   return chromium.launch({ executablePath: EXECUTABLE, args: ['--no-sandbox', '--disable-gpu'] })
 }
 
-/** A reader of the page at `origin`, with an eye on what must not happen. */
+/** Opens the page at `origin` and watches for events that must not happen. */
 export async function visit(browser: Browser, origin: string, options: VisitOptions = {}): Promise<Visit> {
   const { dark = false, width = 1280, height = 860, zone } = options
   const context = await browser.newContext({
@@ -63,7 +63,7 @@ export async function visit(browser: Browser, origin: string, options: VisitOpti
   return { context, page, findings }
 }
 
-/** By how much the document is wider than what is seen of it. */
+/** By how much the document is wider than its visible part. */
 export function overflow(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
 }

@@ -12,7 +12,7 @@ import { eventually } from '../../support/eventually.js'
 import { LosableRedis } from '../../support/losable-redis.js'
 import { ALL, HIDDEN, LONG_ID, LONG_WORD, MARKUP } from './hostile.js'
 
-/** The page as it was built. */
+/** The folder of the built page. */
 export const PAGE_FOLDER = fileURLToPath(new URL('../../../dist/ui', import.meta.url))
 const HOUR_MS = 3_600_000
 
@@ -23,10 +23,11 @@ interface Answer {
   readonly state: string
   readonly dueAt: number
   readonly enabled: boolean
+  readonly paused: readonly string[]
   readonly url: string
   readonly secret: string
   readonly description: string
-  readonly endpoints: readonly { readonly id: string }[]
+  readonly endpoints: readonly { readonly id: string; readonly url: string; readonly enabled: boolean }[]
   readonly settings: { readonly endpoint: string | null }
   readonly restores: readonly { readonly dryRun: boolean; readonly state: string }[]
 }
@@ -116,7 +117,7 @@ export async function setStage(): Promise<Stage> {
   }
 }
 
-/** Fails each webhook, with an answer that attacks whoever shows it. */
+/** Fails each webhook, with an answer that attacks pages that show it. */
 async function startReceiver(): Promise<Server> {
   const server = createServer((request, response) => {
     request.resume()
@@ -153,7 +154,7 @@ async function fill(ask: Ask, receiverPort: number): Promise<string> {
   await ask('POST', '/v1/topics/reminders/pause', {})
   await push('carts.abandoned', { id: 'cart-1', delay: 90_000, body: { cart: 1 } })
 
-  // hostile where a client can be: ids, keys, headers, bodies, reasons, names of topics as long as they may be
+  // hostile wherever a client can write: ids, keys, headers, bodies, reasons; names of topics as long as allowed
   await push(
     'hostile',
     {

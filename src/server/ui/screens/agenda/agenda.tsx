@@ -12,7 +12,7 @@ import { DueMessages } from './due-messages.js'
 import { Histogram } from './histogram.js'
 import { RANGES, rangeOf } from './ranges.js'
 
-/** What is due when. */
+/** The histogram of due times, with the messages of a bar. */
 export function Agenda(): JSX.Element {
   const topic = useQuery('topic')
   const range = rangeOf(useQuery('range'))
@@ -54,6 +54,7 @@ export function Agenda(): JSX.Element {
       <section class="agenda" aria-label="What is due when">
         <Tile
           name="Overdue"
+          note="due, with no consumer"
           href={href('/agenda', { ...keep, show: 'overdue' })}
           kind={data && data.overdue > 0 ? 'warn' : undefined}
         >

@@ -4,6 +4,7 @@ import { serverNow } from '../../lib/clock.js'
 import { iso, moment } from '../../lib/format.js'
 import { useQuery } from '../../lib/router.js'
 import { usePages } from '../../lib/use-pages.js'
+import { Button } from '../../parts/button.js'
 import { More } from '../../parts/more.js'
 import { ErrorNote } from '../../parts/notes.js'
 import { MessageTable } from '../messages/message-table.js'
@@ -11,11 +12,11 @@ import { MessageTable } from '../messages/message-table.js'
 interface DueMessagesProps {
   readonly topic: string
   readonly show: string
-  /** Where the histogram ends. */
+  /** The end of the histogram. */
   readonly end: number | undefined
 }
 
-/** The messages of a bar, those that are overdue, or those after the histogram; the earliest first. */
+/** The messages of a bar, the overdue ones, or those after the histogram; the earliest first. */
 export function DueMessages({ topic, show, end }: DueMessagesProps): JSX.Element {
   const from = useQuery('from')
   const to = useQuery('to')
@@ -44,6 +45,7 @@ export function DueMessages({ topic, show, end }: DueMessagesProps): JSX.Element
           {title}
         </h2>
         {show === 'overdue' && <span class="muted small">the oldest first</span>}
+        <Button onClick={pages.reload}>Refresh</Button>
       </div>
       <ErrorNote error={pages.error} onRetry={pages.reload} />
       <MessageTable label={title} rows={pages.rows} isLoading={pages.isLoading} empty="No messages are due then." />

@@ -12,8 +12,7 @@ interface HistogramProps {
 }
 
 /**
- * A bar for each part of the range; each is a link to its messages. One bar takes the focus, and the arrow keys go to the others, so that the bars are one
- * stop of the Tab key.
+ * A bar for each part of the range, which links to its messages. Only one bar is in the Tab order; the arrow keys move between the bars.
  */
 export function Histogram({ of: { buckets, exact }, keep, clock }: HistogramProps): JSX.Element {
   const [focused, setFocused] = useState(0)
@@ -56,7 +55,7 @@ export function Histogram({ of: { buckets, exact }, keep, clock }: HistogramProp
   )
 }
 
-/** When some of the bars begin. */
+/** The start times of some bars. */
 export function Ticks({
   of: buckets,
   label,

@@ -9,7 +9,7 @@ export interface Range {
   readonly ms: number
   readonly buckets: number
   readonly refreshMs: number
-  /** How the time of a bar is written. */
+  /** The format of a bar's time. */
   readonly clock: 'seconds' | 'minutes' | 'days'
 }
 

@@ -11,7 +11,7 @@ import { ErrorNote, Note } from '../../parts/notes.js'
 import { Outside } from '../../parts/outside.js'
 import { Table } from '../../parts/table.js'
 
-/** Who administered what. */
+/** The audit log. */
 export function Audit(): JSX.Element {
   const why = refusal('admin')
   return (
@@ -47,7 +47,10 @@ function Entries(): JSX.Element {
               wide: true,
               cell: ({ method, path }) => (
                 <>
-                  <b>{method.slice(0, 10)}</b> <Outside text={path} limit={160} mono />
+                  <b>
+                    <Outside text={method} limit={10} />
+                  </b>{' '}
+                  <Outside text={path} limit={160} mono />
                 </>
               ),
             },

@@ -10,7 +10,7 @@ import { Confirm } from '../../parts/dialog.js'
 
 interface BulkProps {
   readonly filter: DeadLetterFilter
-  /** How many match, where the service has counted them. */
+  /** The number of matches, if the service has counted them. */
   readonly matched: number | null | undefined
   readonly isEmpty: boolean
   readonly onDone: () => void
@@ -26,7 +26,7 @@ interface Run {
   readonly total: number | undefined
 }
 
-/** Redrives or deletes everything that matches, by calls that each do a bounded part, until the service answers no cursor. */
+/** Redrives or deletes all matching dead letters, with calls that each do a bounded part, until the service returns no cursor. */
 export function Bulk({ filter, matched, isEmpty, onDone }: BulkProps): JSX.Element {
   const [asked, setAsked] = useState<Deed | undefined>(undefined)
   const [run, setRun] = useState<Run | undefined>(undefined)
@@ -73,7 +73,7 @@ export function Bulk({ filter, matched, isEmpty, onDone }: BulkProps): JSX.Eleme
     )
   }
   const isFiltered = Object.keys(filter).length > 0
-  const blocked = isEmpty ? 'There is none to do it with.' : undefined
+  const blocked = isEmpty ? 'No dead letters match.' : undefined
   const howMany = isNone(matched) ? 'all' : `all ${count(matched)}`
   return (
     <div class="bulk">
@@ -82,7 +82,7 @@ export function Bulk({ filter, matched, isEmpty, onDone }: BulkProps): JSX.Eleme
         needs="admin"
         kind="main"
         blocked={blocked}
-        // it can be repeated, and what fails again comes back here: only without a filter it asks
+        // redriving is harmless, as messages that fail again come back here: it asks only without a filter
         onClick={() => (isFiltered ? void start('redrive') : setAsked('redrive'))}
       >
         Redrive {isFiltered ? `${howMany} that match` : `${howMany}…`}

@@ -18,7 +18,9 @@ import { MessageLink, TopicLink } from '../messages/message-link.js'
 import { Bulk } from './bulk.js'
 import { SINCE, sinceOf } from './since.js'
 
-/** Dead letters, and what can be done with all that match. */
+const REFRESH_MS = 10_000
+
+/** The dead letters, with actions for all that match. */
 export function DeadLetters(): JSX.Element {
   const topic = useQuery('topic')
   const endpoint = useQuery('endpoint')
@@ -33,6 +35,8 @@ export function DeadLetters(): JSX.Element {
   const pages = usePages(
     (cursor, signal) => api.deadLetters({ ...filter, cursor }, signal),
     [topic, endpoint, since, reason],
+    // with these two the service looks at each dead letter
+    endpoint === '' && reason === '' ? { everyMs: REFRESH_MS } : {},
   )
   const { data: endpoints } = useLoad((signal) => api.endpoints({ limit: 200 }, signal), [])
   const options = [

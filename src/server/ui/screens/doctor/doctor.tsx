@@ -1,87 +1,99 @@
-import { isNone } from '../../lib/is-none.js'
 import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
 import { api } from '../../api/api.js'
 import { refusal } from '../../api/session.js'
+import type { Doctor as DoctorReport } from '../../api/types.js'
+import { useNow } from '../../lib/clock.js'
+import { count, duration } from '../../lib/format.js'
 import { useLoad } from '../../lib/use-load.js'
 import { Button } from '../../parts/button.js'
 import { Head } from '../../parts/head.js'
-import { Moment } from '../../parts/moment.js'
+import { When } from '../../parts/moment.js'
 import { ErrorNote, Note } from '../../parts/notes.js'
-import { Outside } from '../../parts/outside.js'
-import { State } from '../../parts/state.js'
+import { Findings, summaryOf } from './findings.js'
 
-const MOST = 200
+/** An older report is not shown when the screen is opened: the doctor examines anew. */
+const OLD_MS = 600_000
 
-/** What the doctor of the library finds in this Redis. */
+/** The findings of the library's doctor in this Redis. */
 export function Doctor(): JSX.Element {
   const why = refusal('admin')
-  return (
+  return why === undefined || why.includes('read-only') ? (
+    <Report />
+  ) : (
     <>
       <Head title="Doctor" />
-      {why === undefined || why.includes('read-only') ? <Report /> : <Note kind="warn">{why}</Note>}
+      <Note kind="warn">{why}</Note>
     </>
   )
 }
 
 function Report(): JSX.Element {
-  const { data, error, isLoading, reload } = useLoad((signal) => api.doctor(signal), [])
-  const findings = data?.findings ?? []
+  const [again, setAgain] = useState(0)
+  const { data, error, isLoading, reload } = useLoad(
+    (signal) => api.doctor(again === 0 ? OLD_MS : 0, signal),
+    [again],
+    { keeps: true },
+  )
+  const examine = (): void => setAgain(again + 1)
   return (
     <>
-      <div class="buttons">
-        <Button onClick={reload}>{isLoading ? 'Examining…' : 'Examine again'}</Button>
+      <Head
+        title="Doctor"
+        aside={
+          <Button kind="main" blocked={isLoading ? 'It is examining now.' : undefined} onClick={examine}>
+            {isLoading ? 'Examining…' : 'Examine again'}
+          </Button>
+        }
+      >
         {data && (
-          <span class="muted small">
-            examined <Moment at={data.at} />
+          <span class="muted">
+            examined <When at={data.at} />
           </span>
         )}
-      </div>
+      </Head>
+      {isLoading && <Examining />}
       <ErrorNote error={error} onRetry={reload} />
-      {data && findings.length === 0 && <Note kind="good">Nothing was found that is wrong.</Note>}
-      <ul class="findings">
-        {findings.slice(0, MOST).map((finding, at) => (
-          <li class="panel" key={at}>
-            <div class="step-head">
-              <State of={finding.severity} />
-              <code>
-                <Outside text={finding.code} limit={80} />
-              </code>
-              {!isNone(finding.queue) && <Outside text={finding.queue} limit={128} mono />}
-            </div>
-            <p>
-              <Sentence text={finding.message} />
-            </p>
-            {!isNone(finding.advice) && finding.advice !== '' && (
-              <p class="muted">
-                <Sentence text={finding.advice} />
-              </p>
-            )}
-          </li>
-        ))}
-      </ul>
-      {findings.length > MOST && <p class="muted">{findings.length - MOST} more findings</p>}
+      {data && <Found of={data} />}
     </>
   )
 }
 
-const MOST_CHARACTERS = 1_000
+/** That it takes its time is no fault. */
+function Examining(): JSX.Element {
+  const now = useNow()
+  const [since] = useState(now)
+  return (
+    <Note>
+      <div>
+        The doctor looks at this Redis and its queues, without changing anything. Many queues take up to half a minute.
+        <div class="bulk small">
+          <progress aria-label="Examining" />
+          <span class="muted">{duration(Math.max(0, now - since))}</span>
+        </div>
+      </div>
+    </Note>
+  )
+}
 
-/** What the doctor says to a terminal: between backticks stands code. */
-function Sentence({ text }: { readonly text: string }): JSX.Element {
-  const pieces = text.split('`')
-  if (text.length > MOST_CHARACTERS || pieces.length % 2 === 0) return <Outside text={text} limit={MOST_CHARACTERS} />
+function Found({ of }: { readonly of: DoctorReport }): JSX.Element {
+  const { findings, leftOut, notExamined } = of
   return (
     <>
-      {pieces.map((piece, at) => {
-        if (piece === '') return null
-        return at % 2 === 0 ? (
-          <Outside key={at} text={piece} limit={MOST_CHARACTERS} />
-        ) : (
-          <code key={at}>
-            <Outside text={piece} limit={MOST_CHARACTERS} />
-          </code>
-        )
-      })}
+      {findings.length === 0 ? (
+        <Note kind="good">Nothing was found that is wrong.</Note>
+      ) : (
+        <p class="muted">{summaryOf(findings)}</p>
+      )}
+      {notExamined > 0 && (
+        <Note kind="warn">
+          {count(notExamined)} {notExamined === 1 ? 'queue was' : 'queues were'} not examined: a report ends after half
+          a minute, and is about 10,000 queues of a kind at most. They are chosen at random, so the next one is about
+          others.
+        </Note>
+      )}
+      <Findings of={findings} />
+      {leftOut > 0 && <p class="muted">{count(leftOut)} more findings, no worse than these, are left out.</p>}
     </>
   )
 }

@@ -13,7 +13,7 @@ import { Table } from '../../parts/table.js'
 import { Button } from '../../parts/button.js'
 import { MessageLink, TopicLink } from '../messages/message-link.js'
 
-/** The last webhooks of an endpoint with what it answered. */
+/** The last webhooks of an endpoint with its answers. */
 export function Deliveries({ pages }: { readonly pages: Pages<Page<Delivery>> }): JSX.Element {
   const [shown, setShown] = useState<Delivery | undefined>(undefined)
   return (

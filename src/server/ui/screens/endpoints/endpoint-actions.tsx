@@ -14,7 +14,7 @@ interface EndpointActionsProps {
   readonly onDone: () => void
 }
 
-/** Test, disable or enable, recover, delete. */
+/** The actions on an endpoint: test, disable or enable, recover, delete. */
 export function EndpointActions({ of: { id, enabled, topics = [] }, onDone }: EndpointActionsProps): JSX.Element {
   const [asked, setAsked] = useState<'recover' | 'delete' | undefined>(undefined)
   const close = (): void => setAsked(undefined)

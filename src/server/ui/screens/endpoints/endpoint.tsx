@@ -18,10 +18,10 @@ import { Why } from './why.js'
 const REFRESH_MS = 5_000
 const MOST_TOPICS = 50
 
-/** One endpoint: why it fails, what it answered, what can be done. */
+/** One endpoint: why it fails, its answers, and its actions. */
 export function EndpointScreen({ id }: { readonly id: string }): JSX.Element {
   const { data: endpoint, error, reload } = useLoad((signal) => api.endpoint(id, signal), [id], { everyMs: REFRESH_MS })
-  const deliveries = usePages((cursor, signal) => api.deliveries(id, { cursor }, signal), [id])
+  const deliveries = usePages((cursor, signal) => api.deliveries(id, { cursor }, signal), [id], { everyMs: REFRESH_MS })
   const refresh = (): void => {
     reload()
     deliveries.reload()
@@ -70,7 +70,7 @@ export function EndpointScreen({ id }: { readonly id: string }): JSX.Element {
 }
 
 function TopicsOf({ names }: { readonly names: readonly string[] }): JSX.Element {
-  if (names.length === 0) return <>none: it gets nothing</>
+  if (names.length === 0) return <>none: it gets no webhooks</>
   return (
     <span class="words">
       {names.slice(0, MOST_TOPICS).map((name) => (

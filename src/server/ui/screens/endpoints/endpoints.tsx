@@ -16,9 +16,11 @@ import { Table, type Column } from '../../parts/table.js'
 import { EndpointState } from './endpoint-state.js'
 import { MakeEndpoint } from './make-endpoint.js'
 
-/** Where webhooks go. */
+const REFRESH_MS = 5_000
+
+/** The endpoints of webhooks. */
 export function Endpoints(): JSX.Element {
-  const pages = usePages((cursor, signal) => api.endpoints({ cursor }, signal), [])
+  const pages = usePages((cursor, signal) => api.endpoints({ cursor }, signal), [], { everyMs: REFRESH_MS })
   const [isMaking, setMaking] = useState(false)
   const hasLast = pages.rows.some(({ last }) => last !== undefined)
   const columns: (Column<Endpoint> | false)[] = [
@@ -40,7 +42,7 @@ export function Endpoints(): JSX.Element {
     },
     { name: 'State', cell: (endpoint) => <EndpointState of={endpoint} /> },
     hasLast && { name: 'Last webhook', cell: ({ last }) => <Last of={last} /> },
-    { name: 'A second', number: true, cell: ({ perSecond }) => (perSecond === 0 ? 'no limit' : count(perSecond)) },
+    { name: 'Most a second', number: true, cell: ({ perSecond }) => (perSecond === 0 ? 'no limit' : count(perSecond)) },
     { name: 'At once', number: true, cell: ({ concurrency }) => count(concurrency) },
     { name: 'Made', cell: ({ createdAt }) => <Moment at={createdAt} /> },
   ]

@@ -10,20 +10,20 @@ import { ErrorNote } from '../../parts/notes.js'
 import { Outside } from '../../parts/outside.js'
 
 interface MakeEndpointProps {
-  /** `id`: of the endpoint that was made. */
+  /** `id`: the id of the new endpoint. */
   readonly onClose: (id?: string) => void
 }
 
-/** So many topics get the endpoint at once. */
+/** The most topics that get the endpoint at once. */
 const MOST_TOPICS = 100
 
-/** Asks where the webhooks of which topics go, and shows the secret of the endpoint that it has made. */
+/** Asks for the URL and the topics of a new endpoint, creates it, and shows its secret. */
 export function MakeEndpoint({ onClose }: MakeEndpointProps): JSX.Element {
   const [url, setUrl] = useState('')
   const [description, setDescription] = useState('')
   const [topics, setTopics] = useState('')
   const [error, setError] = useState<unknown>(undefined)
-  // closed meanwhile, it would never show the secret
+  // a dialog that is closed meanwhile would never show the secret
   const [isBusy, setBusy] = useState(false)
   const [made, setMade] = useState<EndpointMade | undefined>(undefined)
   if (made) return <ItsSecret of={made} onClose={() => onClose(made.id)} />

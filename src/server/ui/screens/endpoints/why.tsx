@@ -13,7 +13,7 @@ interface WhyProps {
   readonly isLoading: boolean
 }
 
-/** Says in words why webhooks fail: what holds them back, and the last answer that was no success. */
+/** Explains why webhooks fail: what holds them back, and the last answer that was not a success. */
 export function Why({ of: endpoint, deliveries, isLoading }: WhyProps): JSX.Element | null {
   const failed = deliveries.filter(({ outcome }) => outcome !== 'delivered')
   const last = failed[0]

@@ -5,7 +5,7 @@ import type { Instance } from '../../api/types.js'
 import { bytes, count, duration } from '../../lib/format.js'
 import { useLoad } from '../../lib/use-load.js'
 import { Head } from '../../parts/head.js'
-import { When } from '../../parts/moment.js'
+import { Moment, When } from '../../parts/moment.js'
 import { ErrorNote } from '../../parts/notes.js'
 import { Outside } from '../../parts/outside.js'
 import { Table } from '../../parts/table.js'
@@ -13,7 +13,7 @@ import { Table } from '../../parts/table.js'
 const orDash = <T,>(value: T | null | undefined, show: (value: T) => string): string =>
   isNone(value) ? '–' : show(value)
 
-/** The processes of the service that are alive. */
+/** The running instances of the service. */
 export function Instances(): JSX.Element {
   const { data, error, isLoading, reload } = useLoad((signal) => api.instances(signal), [], { everyMs: 3_000 })
   return (
@@ -40,7 +40,7 @@ export function Instances(): JSX.Element {
             { name: 'Version', cell: ({ version }) => <Outside text={version} limit={30} /> },
             { name: 'Address', cell: ({ url }) => <Outside text={url} limit={80} /> },
             { name: 'Started', cell: ({ startedAt }) => <When at={startedAt} /> },
-            { name: 'Seen', cell: ({ seenAt }) => <When at={seenAt} /> },
+            { name: 'Seen', cell: ({ seenAt }) => <Moment at={seenAt} /> },
             { name: 'Connections', number: true, cell: ({ connections }) => orDash(connections, count) },
             { name: 'Waiting', number: true, cell: ({ waiting }) => orDash(waiting, count) },
             { name: 'Event loop', number: true, cell: ({ eventLoopMs }) => orDash(eventLoopMs, duration) },

@@ -11,7 +11,7 @@ import { StartRestore } from './start-restore.js'
 
 const REFRESH_MS = 1_000
 
-/** The journal, and how far restores are. */
+/** The journal and the progress of restores. */
 export function Journal(): JSX.Element {
   const overview = useLoad((signal) => api.overview(signal), [], { everyMs: 3_000 })
   const restores = useLoad((signal) => api.restores(signal), [], { everyMs: REFRESH_MS })

@@ -8,7 +8,7 @@ import { Table } from '../../parts/table.js'
 
 const MOST = 100
 
-/** The last restores of all instances; those that run first. */
+/** The last restores of all instances, running ones first. */
 export function RestoreList({ of }: { readonly of: readonly Restore[] | undefined }): JSX.Element {
   const rows = [...(of ?? [])].sort(
     (a, b) => Number(b.state === 'running') - Number(a.state === 'running') || b.startedAt - a.startedAt,

@@ -5,12 +5,12 @@ import { bytes } from '../../lib/format.js'
 import { Button } from '../../parts/button.js'
 import { Outside } from '../../parts/outside.js'
 
-/** So many characters are put on the page at a time: more make the browser slow, and are not read. */
+/** The most characters shown at a time: more would slow down the browser. */
 const SHOWN = 65_536
 
 interface BodyProps {
   readonly of: Message
-  /** Whether the service has more of it. */
+  /** Whether the service has more of the body. */
   readonly canMore: boolean
 
   readonly onMore: () => void

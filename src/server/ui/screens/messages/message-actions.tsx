@@ -16,13 +16,13 @@ interface MessageActionsProps {
 
 const OPEN = new Set(['visible', 'delayed', 'accepted'])
 
-/** What can be done with one message; what its state does not allow is disabled with the reason. */
+/** The actions on a message; those that its state does not allow are disabled with the reason. */
 export function MessageActions({ topic, message, onDone }: MessageActionsProps): JSX.Element {
   const [dialog, setDialog] = useState<'cancel' | 'reschedule' | undefined>(undefined)
   const { id, state } = message
   const close = (): void => setDialog(undefined)
   const isOpen = OPEN.has(state)
-  const notOpen = isOpen ? undefined : state === 'inFlight' ? 'A consumer has it now.' : 'It is not waiting any more.'
+  const notOpen = isOpen ? undefined : state === 'inFlight' ? 'A consumer has it now.' : 'It is no longer waiting.'
   return (
     <>
       {state === 'dead' && (
@@ -96,11 +96,15 @@ function Reschedule({
         <span>Due, in your time zone</span>
         <input type="datetime-local" step={1} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
-      <p class="small muted">{at === undefined ? 'This is no time.' : iso(at)}</p>
+      <p class="small muted">{at === undefined ? 'This is not a valid time.' : iso(at)}</p>
       <div class="buttons end">
         <Button onClick={onClose}>Close</Button>
         <Button onClick={() => set(Date.now())}>Due now</Button>
-        <Button kind="main" blocked={at === undefined ? 'This is no time.' : undefined} onClick={() => set(at ?? 0)}>
+        <Button
+          kind="main"
+          blocked={at === undefined ? 'This is not a valid time.' : undefined}
+          onClick={() => set(at ?? 0)}
+        >
           Reschedule
         </Button>
       </div>

@@ -15,7 +15,7 @@ interface MessageTableProps {
   readonly empty: string
 }
 
-/** Messages; columns that no row has a value for are left out. */
+/** A table of messages, without columns that have no values. */
 export function MessageTable({ label, rows, isLoading, empty }: MessageTableProps): JSX.Element {
   const has = (name: keyof ListedMessage): boolean => rows.some((row) => row[name] !== undefined && row[name] !== null)
   const columns: (Column<ListedMessage> | false)[] = [
@@ -26,7 +26,11 @@ export function MessageTable({ label, rows, isLoading, empty }: MessageTableProp
     { name: 'Due', wide: true, cell: ({ dueAt }) => <When at={dueAt} /> },
     has('createdAt') && { name: 'Made', cell: ({ createdAt }) => <Moment at={createdAt} /> },
     has('attempts') && { name: 'Attempts', number: true, cell: ({ attempts }) => count(attempts ?? 0) },
-    has('priority') && { name: 'Priority', number: true, cell: ({ priority }) => count(priority ?? 0) },
+    rows.some(({ priority }) => (priority ?? 0) !== 0) && {
+      name: 'Priority',
+      number: true,
+      cell: ({ priority }) => count(priority ?? 0),
+    },
     has('size') && { name: 'Size', number: true, cell: ({ size }) => (isNone(size) ? '–' : bytes(size)) },
   ]
   return (

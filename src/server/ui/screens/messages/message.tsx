@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api, BODY_BYTES } from '../../api/api.js'
 import { count } from '../../lib/format.js'
+import type { Message } from '../../api/types.js'
 import { href, pathOf } from '../../lib/router.js'
 import { useLoad } from '../../lib/use-load.js'
 import { Facts } from '../../parts/facts.js'
@@ -17,10 +18,10 @@ import { TopicLink } from './message-link.js'
 import { Timeline } from './timeline.js'
 
 const REFRESH_MS = 5_000
-/** The service answers no more of a body. */
+/** The most bytes of a body that the service returns. */
 const MOST_BODY_BYTES = 16_777_216
 
-/** One message: what it is, what happened to it, what can be done. */
+/** One message: its data, its history, and its actions. */
 export function MessageScreen({ topic, id }: { readonly topic: string; readonly id: string }): JSX.Element {
   const [maxBody, setMaxBody] = useState(BODY_BYTES)
   const {
@@ -28,7 +29,7 @@ export function MessageScreen({ topic, id }: { readonly topic: string; readonly 
     error,
     reload,
   } = useLoad((signal) => api.message(topic, id, maxBody, signal), [maxBody], {
-    // a long body is not read again and again
+    // a long body is not reloaded all the time
     everyMs: maxBody === BODY_BYTES ? REFRESH_MS : undefined,
     keeps: true,
   })
@@ -54,7 +55,7 @@ export function MessageScreen({ topic, id }: { readonly topic: string; readonly 
                   message.bizKey === undefined ? undefined : <Outside text={message.bizKey} limit={512} mono />,
                 ],
                 [message.state === 'inFlight' ? 'Visible again' : 'Due', <When at={message.dueAt} />],
-                ['Attempts', count(message.attempts)],
+                ['Attempts', count(attemptsOf(message))],
                 ['Priority', count(message.priority)],
                 ['Expires', message.expiresAt === null ? 'never' : <Moment at={message.expiresAt} />],
               ]}
@@ -80,4 +81,9 @@ export function MessageScreen({ topic, id }: { readonly topic: string; readonly 
       )}
     </>
   )
+}
+
+/** A dead letter counts its attempts anew, so that it can be redriven; its failures have those that it died of. */
+function attemptsOf({ state, attempts, failures }: Message): number {
+  return state === 'dead' ? Math.max(attempts, failures?.at(-1)?.attempt ?? 0) : attempts
 }

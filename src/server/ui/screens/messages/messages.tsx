@@ -4,6 +4,7 @@ import { session } from '../../api/session.js'
 import { fromLocalInput, localInput } from '../../lib/format.js'
 import { href, setQuery, useQuery } from '../../lib/router.js'
 import { usePages } from '../../lib/use-pages.js'
+import { Button } from '../../parts/button.js'
 import { SelectField, TextField } from '../../parts/field.js'
 import { Head } from '../../parts/head.js'
 import { More } from '../../parts/more.js'
@@ -18,7 +19,7 @@ const STATES = [
   ['dead', 'Dead letter'],
 ] as const
 
-/** Finds messages. The address has all filters, so that it can be shared. */
+/** The search for messages. The address has all filters, so that it can be shared. */
 export function Messages(): JSX.Element {
   const filter = {
     topic: useQuery('topic'),
@@ -35,7 +36,19 @@ export function Messages(): JSX.Element {
   const isFiltered = Object.values(filter).some((value) => value !== '')
   return (
     <>
-      <Head title="Messages" />
+      <Head
+        title="Messages"
+        aside={
+          <>
+            {isFiltered && (
+              <a class="button" href={href('/messages')}>
+                Clear the filters
+              </a>
+            )}
+            <Button onClick={pages.reload}>Refresh</Button>
+          </>
+        }
+      />
       <div class="filters" role="search">
         <TextField label="Id" value={filter.id} isSearch onChange={set('id')} />
         {session.get()?.journal === true && (
@@ -55,11 +68,6 @@ export function Messages(): JSX.Element {
           value={timeField(filter.dueTo)}
           onChange={setTime('dueTo')}
         />
-        {isFiltered && (
-          <a class="button" href={href('/messages')}>
-            Clear
-          </a>
-        )}
       </div>
       <ErrorNote error={pages.error} onRetry={pages.reload} />
       {pages.last?.complete === false && (
@@ -72,7 +80,7 @@ export function Messages(): JSX.Element {
           label="Messages"
           rows={pages.rows}
           isLoading={pages.isLoading}
-          empty={isFiltered ? 'No message fits.' : 'There are no messages.'}
+          empty={isFiltered ? 'No message matches.' : 'There are no messages.'}
         />
         <More pages={pages} />
       </div>
@@ -82,7 +90,7 @@ export function Messages(): JSX.Element {
 
 function whyNotAll(isSqlAway: boolean): string {
   return isSqlAway
-    ? 'The database of the journal does not answer, so messages that are over are missing.'
+    ? 'The database of the journal does not answer, so final messages are missing.'
     : 'There are more topics than one search reads. Give a topic to look at all of it.'
 }
 

@@ -20,7 +20,7 @@ const MOST = 200
 const BAD = new Set(['failed', 'dead', 'expired', 'refused'])
 const GOOD = new Set(['acknowledged', 'handled', 'delivered'])
 
-/** What happened to a message, the newest last, with how long each step took. */
+/** The history of a message, the newest step last, with the time between steps. */
 export function Timeline({ topic, id, message }: TimelineProps): JSX.Element {
   const { data, error, reload } = useLoad(
     (signal) => flowOf(topic, id, message, signal),
@@ -64,7 +64,11 @@ function Step({ step, before }: { readonly step: FlowStep; readonly before: Flow
             by <Outside text={by} limit={80} mono />{' '}
           </>
         )}
-        {!isNone(shard) && <>shard {String(shard).slice(0, 20)}</>}
+        {!isNone(shard) && (
+          <>
+            shard <Outside text={String(shard)} limit={20} />
+          </>
+        )}
       </div>
       {!isNone(error) && error !== '' && (
         <pre class="body small">
@@ -75,7 +79,7 @@ function Step({ step, before }: { readonly step: FlowStep; readonly before: Flow
   )
 }
 
-/** With a journal the message has its flow too, with less in each step: that is shown where the service has no path for all of it. */
+/** The steps of the message's own flow, which have less detail: used if the service has no path for the whole flow. */
 async function flowOf(
   topic: string,
   id: string,
@@ -90,7 +94,7 @@ async function flowOf(
   }
 }
 
-/** Without a journal a message still knows how its deliveries failed. */
+/** Without a journal, a message still has its failed deliveries. */
 function failuresOf({ failures }: Message): FlowStep[] {
   return (failures ?? []).map(({ attempt, at, reason }) => ({ change: 'failed', attempt, at, error: reason }))
 }

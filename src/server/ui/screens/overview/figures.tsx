@@ -8,7 +8,7 @@ import { messageHref } from '../messages/message-link.js'
 
 const LATE_MS = 60_000
 
-/** The figures that say whether all is well. Each leads to what it counts. */
+/** The most important figures. Each links to what it counts. */
 export function Figures({ of }: { readonly of: Overview }): JSX.Element {
   const { counts, oldestDue, rates, lateness } = of
   return (

@@ -11,13 +11,17 @@ import { Problems } from './problems.js'
 import { Rates } from './rates.js'
 import { Parts } from './parts.js'
 
-/** How the service is, live. */
+/** The state of the service, live. */
 export function Overview(): JSX.Element {
   useEffect(watchOverview, [])
   const { overview, error, disconnectedSince } = useStore(live)
   return (
     <>
-      <Head title="Overview" aside={<LiveState at={overview?.at} since={disconnectedSince} />} />
+      <Head
+        title="Overview"
+        alerts={overview?.problems.length}
+        aside={<LiveState at={overview?.at} since={disconnectedSince} />}
+      />
       {overview === undefined ? (
         <>
           <ErrorNote error={error} />
@@ -32,9 +36,7 @@ export function Overview(): JSX.Element {
       ) : (
         <>
           {overview.complete === false && (
-            <Note>
-              The topics are still being counted, so the figures of messages stand too low. They grow by themselves.
-            </Note>
+            <Note>The topics are still being counted, so the counts of messages are still too low.</Note>
           )}
           <Problems of={overview.problems} />
           <Figures of={overview} />

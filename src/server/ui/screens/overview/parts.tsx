@@ -5,12 +5,12 @@ import { href } from '../../lib/router.js'
 import { Facts } from '../../parts/facts.js'
 import { Outside } from '../../parts/outside.js'
 
-/** What the service stands on. */
+/** The state of Redis, the journal and the instances. */
 export function Parts({ of }: { readonly of: Overview }): JSX.Element {
   const { redis, journal, instances, topics } = of
   const limit = redis.maxMemory === null || redis.maxMemory === 0 ? '' : ` of ${bytes(redis.maxMemory)}`
   return (
-    <section class="columns" aria-label="What the service stands on">
+    <section class="columns" aria-label="Redis, journal and instances">
       <div class="panel">
         <h2>Redis</h2>
         <Facts

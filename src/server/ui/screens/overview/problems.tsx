@@ -6,14 +6,14 @@ import { State } from '../../parts/state.js'
 
 const MOST = 12
 
-/** What an operator should look at, each with the screen where it is seen to. */
+/** The problems for an operator, each with a link to its screen. */
 export function Problems({ of }: { readonly of: readonly Problem[] }): JSX.Element {
   if (of.length === 0) return <div class="note good">No problems known.</div>
   return (
     <section aria-label="Problems">
       <ul class="problems">
         {of.slice(0, MOST).map((problem) => (
-          <li key={`${problem.code} ${problem.topic ?? ''} ${problem.text}`}>
+          <li key={`${problem.code} ${problem.topic ?? problem.endpoint ?? problem.text}`}>
             <State of={problem.severity} />
             <span class="problem-text">
               <Outside text={problem.text} limit={400} />
@@ -38,6 +38,7 @@ function endpointOf({ endpoint, text }: Problem): string | undefined {
 function placeOf(problem: Problem): string {
   const endpoint = endpointOf(problem)
   if (endpoint !== undefined) return href(pathOf('endpoints', endpoint))
+  if (problem.code === 'topic-waiting') return href('/agenda', { topic: problem.topic, show: 'overdue' })
   if (problem.topic !== undefined) return href(pathOf('topics', problem.topic))
   if (problem.code.includes('endpoint')) return href('/endpoints')
   if (problem.code.includes('journal') || problem.code.includes('restore')) return href('/journal')
@@ -47,5 +48,5 @@ function placeOf(problem: Problem): string {
 
 function wordOf(problem: Problem): string {
   if (endpointOf(problem) !== undefined) return 'Why?'
-  return problem.topic !== undefined ? 'Topic' : 'Look'
+  return problem.topic !== undefined && problem.code !== 'topic-waiting' ? 'Topic' : 'Look'
 }

@@ -16,7 +16,7 @@ const LINES: readonly (Line & { readonly key: Name })[] = [
 
 const WINDOW_S = 900
 
-/** What happened in the last quarter of an hour. */
+/** The rates of the last 15 minutes. */
 export function Rates({ of }: { readonly of: Overview }): JSX.Element {
   const [point, setPoint] = useState<number | undefined>(undefined)
   const { series, rates } = of
@@ -32,7 +32,15 @@ export function Rates({ of }: { readonly of: Overview }): JSX.Element {
     <section class="panel" aria-labelledby="rates">
       <div class="panel-head">
         <h2 id="rates">Messages a second</h2>
-        <span class="muted small">{shown ? <Moment at={shown.at} /> : 'last 15 minutes, this instance'}</span>
+        <span class="muted small">
+          {shown ? (
+            <Moment at={shown.at} />
+          ) : series.length < 2 ? (
+            'this instance; the first figures come within half a minute'
+          ) : (
+            'last 15 minutes, this instance'
+          )}
+        </span>
         <ul class="legend">
           {LINES.map(({ key, name, color }) => (
             <li key={key} class={`legend-${color.slice(2)}`}>

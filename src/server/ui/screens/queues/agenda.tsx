@@ -10,7 +10,7 @@ import { Tile } from '../../parts/tile.js'
 import { Ticks, labelOf } from '../agenda/histogram.js'
 import { RANGES, rangeOf, type Range } from '../agenda/ranges.js'
 
-/** What of one queue is due when. */
+/** The histogram of a queue's due times. */
 export function QueueAgenda({ name }: { readonly name: string }): JSX.Element {
   const codec = useQuery('codec')
   const range = rangeOf(useQuery('range'))

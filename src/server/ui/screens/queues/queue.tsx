@@ -16,7 +16,7 @@ import { QueueAgenda } from './agenda.js'
 
 const EVERY_MS = 5_000
 
-/** One queue of a library: what is due when, what is next, what was set aside, and dead letters. */
+/** One queue of a library: its due times, its next messages, its quarantine, and its dead letters. */
 export function QueueScreen({ name }: { readonly name: string }): JSX.Element {
   const codec = useQuery('codec')
   const { data, error, reload } = useLoad((signal) => api.queue(name, { codec }, signal), [name, codec], {

@@ -15,10 +15,13 @@ import { Table } from '../../parts/table.js'
 
 const figure = (value: number | null | undefined): string => (isNone(value) ? '–' : count(value))
 
-/** Queues that only libraries use, Java's too. */
+/** Each look at the queues scans all keys. */
+const REFRESH_MS = 30_000
+
+/** The queues that only libraries use, also those in Java. */
 export function Queues(): JSX.Element {
   const search = useQuery('search')
-  const pages = usePages((cursor, signal) => api.queues({ search, cursor }, signal), [search])
+  const pages = usePages((cursor, signal) => api.queues({ search, cursor }, signal), [search], { everyMs: REFRESH_MS })
   return (
     <>
       <Head title="Queues" />
@@ -75,7 +78,7 @@ export function Queues(): JSX.Element {
   )
 }
 
-/** What an operator is to see at once. */
+/** The problems of a queue that an operator should see at once. */
 function Troubles({ of }: { readonly of: Omit<Queue, 'name'> }): JSX.Element {
   const { error, paused, stuckRepeats, subscribers, pending } = of
   const texts = [

@@ -4,7 +4,7 @@ import { Problem } from '../../api/request.js'
 import { signIn } from '../../api/session.js'
 import { ErrorNote, Note } from '../../parts/notes.js'
 
-/** Takes an API key. The page keeps none: the service answers it with a cookie that scripts cannot read. */
+/** Asks for an API key. The page does not store it: the service answers with a cookie that scripts cannot read. */
 export function SignIn(): JSX.Element {
   const id = useId()
   const field = useRef<HTMLInputElement>(null)

@@ -9,7 +9,7 @@ interface Counted {
   readonly oldestMs: number | null | undefined
 }
 
-/** The counts of a topic; each leads to these messages. */
+/** The counts of a topic; each links to its messages. */
 export function countColumns<T>(of: (row: T) => Counted): Column<T>[] {
   const state = (name: string, key: 'visible' | 'delayed' | 'inFlight', to: (topic: string) => string): Column<T> => ({
     name,

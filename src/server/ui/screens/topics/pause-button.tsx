@@ -14,7 +14,7 @@ interface PauseButtonProps {
   readonly isShort?: boolean
 }
 
-/** Pauses one side of a topic, or lets it go on. It can be undone, so it does not ask. */
+/** Pauses or resumes one side of a topic. It can be undone, so it does not ask. */
 export function PauseButton({
   topic,
   paused,

@@ -1,6 +1,6 @@
 import type { Paused } from '../../api/types.js'
 
-/** What of a topic is paused. */
+/** The paused sides of a topic. */
 export function pausedSides(paused: Paused | undefined): readonly ('receive' | 'push')[] {
   if (paused === undefined || paused === null || paused === false) return []
   if (paused === true) return ['receive']

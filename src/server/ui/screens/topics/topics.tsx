@@ -15,6 +15,8 @@ import { countColumns } from './count-columns.js'
 import { PauseButton } from './pause-button.js'
 import { pausedText } from './paused.js'
 
+const REFRESH_MS = 5_000
+
 const SORTS = [
   ['name', 'Name'],
   ['total', 'Most messages'],
@@ -27,7 +29,9 @@ const SORTS = [
 export function Topics(): JSX.Element {
   const search = useQuery('search')
   const sort = useQuery('sort') || 'name'
-  const pages = usePages((cursor, signal) => api.topics({ search, sort, cursor }, signal), [search, sort])
+  const pages = usePages((cursor, signal) => api.topics({ search, sort, cursor }, signal), [search, sort], {
+    everyMs: REFRESH_MS,
+  })
   return (
     <>
       <Head title="Topics" />
@@ -48,7 +52,7 @@ export function Topics(): JSX.Element {
       </div>
       <ErrorNote error={pages.error} onRetry={pages.reload} />
       {pages.last?.complete === false && (
-        <Note>The topics are still being counted, so some stand too low. Refresh in a while.</Note>
+        <Note>The topics are still being counted, so some counts are too low. They are refreshed automatically.</Note>
       )}
       <div class="panel">
         <Table<Topic>
