@@ -1,31 +1,31 @@
 import { clean } from './text.js'
 
-/** How deep causes are followed, and how many errors of an `AggregateError`. */
+/** How many levels of causes are copied, and how many errors of an `AggregateError`. */
 const MAX_DEPTH = 5
 const MAX_ERRORS = 10
 const MAX_FRAMES = 20
 const MAX_FRAME = 300
 const MAX_PROPERTY = 200
-/** What says which error it is, and never what a command or an option held. */
+/** The properties that identify an error and never hold the content of a command or an option. */
 const KEPT = ['code', 'errno', 'syscall', 'address', 'hostname', 'port'] as const
 
-/** Also an error of another realm: under Jest, those of Node's own modules are no instances of the `Error` that a test sees. */
+/** Also an error of another realm: under Jest, errors of Node's own modules are not instances of the `Error` that a test sees. */
 export function isError(thrown: unknown): thrown is Error {
   return thrown instanceof Error || Object.prototype.toString.call(thrown) === '[object Error]'
 }
 
-/** By the original, so that an error that many calls reject with is copied once. An error of our own is its own copy. */
+/** The copies by their originals, so that an error that many calls reject with is copied once. An error of this package is its own copy. */
 const copies = new WeakMap<Error, Error>()
 
-/** Notes that an error holds nothing from outside that was not cleaned. */
+/** Marks an error all of whose outside text is cleaned. */
 export function markClean(error: Error): void {
   copies.set(error, error)
 }
 
 /**
  * A copy of an error from elsewhere with what is safe to log: name, message, code, stack and causes. ioredis hangs whole
- * commands on its errors, with payloads and passwords, and on a cluster's error those of its nodes; other libraries hang requests
- * on theirs. The original is left as it is, because it may be the user's.
+ * commands on its errors, with payloads and passwords, and on a cluster's error the errors of its nodes; other libraries hang requests
+ * on theirs. The original stays unchanged, because it may be the user's.
  */
 export function cleanError(error: Error, depth = 0): Error {
   const known = copies.get(error)
@@ -43,7 +43,7 @@ export function cleanError(error: Error, depth = 0): Error {
     else if (typeof value === 'number') Object.assign(copy, { [key]: value })
   }
   if (depth >= MAX_DEPTH) return copy
-  // a cluster's error has that of the node it asked last instead of a cause
+  // instead of a cause, a cluster's error has the error of the node that it asked last
   const cause = read(error, 'cause') ?? read(error, 'lastNodeError')
   if (isError(cause)) hide(copy, 'cause', cleanError(cause, depth + 1))
   const errors = read(error, 'errors')
@@ -58,7 +58,7 @@ function copiesOf(errors: readonly unknown[], depth: number): Error[] {
     .map((each) => cleanError(each, depth))
 }
 
-/** The lines after the message, which can have lines that look like them. */
+/** The stack's lines after the message; the message itself can have lines that look like frames. */
 function framesOf(error: Error, message: string): string[] {
   const stack = textOf(read(error, 'stack'))
   const at = stack.indexOf(message)

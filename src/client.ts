@@ -10,7 +10,7 @@ import { SEARCH_MS, whenLate, whenUnreachable } from './redis/connections/shutdo
 import { Subscriber } from './redis/subscriber.js'
 import { createTopology } from './redis/connections/connect.js'
 import type { Topology } from './redis/topology/topology.js'
-import { InvalidArgumentError, ShutdownError, inWords, withCallers } from './errors.js'
+import { InvalidArgumentError, ShutdownError, inWords } from './errors.js'
 import { durationMs, type Duration } from './duration.js'
 import { EventHub, type EventName, type Listener } from './events.js'
 import type { Instrumentation } from './instrumentation.js'
@@ -23,7 +23,9 @@ import type { DelayedQueueOptions } from './queues/delayed-options.js'
 import { DelayedQueue } from './queues/delayed-queue.js'
 import { Deque } from './queues/deque.js'
 import { assertQueue, type ListQueue } from './queues/list-queue.js'
+import { namesOperations } from './queues/operations.js'
 import { Queue } from './queues/queue.js'
+import type { WheelQueue } from './queues/wheel-queue.js'
 import { ShardNames } from './sharding/shard-names.js'
 import { SHARDED_OPTIONS, type ShardedDelayedQueueOptions } from './sharding/sharded-options.js'
 import { ShardedDelayedQueue } from './sharding/sharded-delayed-queue.js'
@@ -44,16 +46,16 @@ import { TransferRegistry } from './scheduler/transfer-registry.js'
 
 /** Everything `createClient` takes; without any option it connects to `redis://127.0.0.1:6379`. */
 export interface ClientOptions extends ConnectOptions, Tuning {
-  /** The codec of queues that are given none. Default `codecs.msgpack()`. */
+  /** The codec of queues without a codec of their own. Default `codecs.msgpack()`. */
   readonly codec?: Codec | undefined
   /** Translates queue names to the names used in Redis, as Redisson's `nameMapper`. Default: the names as they are. */
   readonly nameMapper?: NameMapper | undefined
   /**
-   * Whether an error, a failure of a handler or something else that no listener gets becomes a warning of the process, once. See
+   * Whether errors, handler failures and other events without a listener are reported once as a process warning. See
    * docs/observability.md. Default true.
    */
   readonly warnings?: boolean | undefined
-  /** Sees messages of reliable queues on their way; see docs/observability.md. */
+  /** Hooks around adding and handling messages of reliable queues; see docs/observability.md. */
   readonly instrumentation?: Instrumentation | undefined
 }
 
@@ -65,7 +67,7 @@ export interface PingOptions {
 const PING_TIMEOUT_MS = 5_000
 
 export interface QueueOptions<T> {
-  /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */
+  /** Turns values into bytes and back. All processes that use the queue must use the same; default: the client's. */
   readonly codec?: Codec<T> | undefined
 }
 
@@ -86,9 +88,9 @@ export const TUNING = [
   'maxPayloadBytes',
 ] as const satisfies readonly (keyof Tuning)[]
 
-/** Of the random name by which a client recognizes its own leases and messages. */
+/** The length of the random name by which a client recognizes its own leases and messages, in bytes. */
 const CLIENT_BYTES = 6
-/** How many times `commandTimeout` a shutdown lets a command take whose reply is on its way. */
+/** A command whose reply is on its way gets this many `commandTimeout`s during a shutdown. */
 const LATE_TIMEOUTS = 2
 
 /** A connection to one Redis, and the queues on it. Nothing is opened before the first call that needs it. */
@@ -107,6 +109,10 @@ export class RedelayedClient {
   readonly #endWaits: QueueRegistry<EndWaits>
   readonly #reliable: ReliableContext
   #shutdown: Promise<void> | undefined
+
+  static {
+    namesOperations(this)
+  }
 
   /** @internal use `createClient` */
   constructor(options: ClientOptions, localTime?: () => number) {
@@ -230,9 +236,10 @@ export class RedelayedClient {
 
   /**
    * Redisson's `RDelayedQueue` for a destination of this client; it encodes with the destination's codec. From now on this
-   * client delivers the queue's due messages, until as many objects are destroyed as were got.
+   * client delivers the queue's due messages, until every object returned for the queue is destroyed. With `layout: 'wheel'` the type of the
+   * object is `WheelQueue`, which has only the methods that work there.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the destination is no queue of this client, or an option is unknown or wrong
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the destination is not a queue of this client, or an option is unknown or wrong
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
    * ```ts
@@ -240,6 +247,11 @@ export class RedelayedClient {
    * await delayed.offer(order, 5_000)
    * ```
    */
+  getDelayedQueue<T>(
+    destination: ListQueue<T>,
+    options: DelayedQueueOptions & { readonly layout: 'wheel' },
+  ): WheelQueue<T>
+  getDelayedQueue<T>(destination: ListQueue<T>, options?: DelayedQueueOptions): DelayedQueue<T>
   getDelayedQueue<T>(destination: ListQueue<T>, options: DelayedQueueOptions = {}): DelayedQueue<T> {
     this.#assertOpen()
     assertQueue(destination)
@@ -250,8 +262,8 @@ export class RedelayedClient {
   }
 
   /**
-   * One delayed queue made of several, whose keys are in different slots, so that all masters of a cluster have a part of it. It
-   * is offered to and taken from as a whole; see docs/sharded-queue.md.
+   * One delayed queue made of several, whose keys are in different slots, so that all masters of a cluster have a part of it. Its
+   * methods act on the whole; see docs/sharded-queue.md.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty, or an option is unknown or wrong
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
@@ -322,7 +334,7 @@ export class RedelayedClient {
    * Gives the messages of reliable queues to a handler, or to the handlers of their tasks by name, until it is closed or the client is
    * shut down. See docs/workers.md.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: no queue or a queue of another client, a handler that is no function, or an
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: no queue or a queue of another client, a handler that is not a function, or an
    *   option that is unknown or wrong
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
    * @example
@@ -341,9 +353,9 @@ export class RedelayedClient {
   }
 
   /**
-   * Calls a listener at each event of a name. An `error` that no listener gets is a warning of the process.
+   * Calls a listener at each event of a name. An `error` without a listener becomes a process warning.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    * @example
    * ```ts
    * client.on('error', (error) => console.error(error.code, error.message))
@@ -357,7 +369,7 @@ export class RedelayedClient {
   /**
    * As `on`, for the next event only.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    * @example
    * ```ts
    * client.once('subscribed', ({ queue }) => console.log(`${queue} is being delivered`))
@@ -371,7 +383,7 @@ export class RedelayedClient {
   /**
    * Ends what `on` or `once` began; without effect for a listener that is not there.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    * @example
    * ```ts
    * const log = (error: Error) => console.error(error.message)
@@ -393,7 +405,7 @@ export class RedelayedClient {
    * @throws AuthError `ERR_AUTH`: the password is missing or wrong, or the user may not call `PING`
    * @throws CommandError `ERR_COMMAND`: the server refuses, as while it loads its data
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `timeout` is no duration
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `timeout` is not a duration
    *
    * @example
    * ```ts
@@ -406,11 +418,7 @@ export class RedelayedClient {
     const timeoutMs = durationMs('timeout', options.timeout ?? PING_TIMEOUT_MS, 1, 600_000)
     this.#assertOpen()
     const since = performance.now()
-    try {
-      await this.#commands.ping(timeoutMs)
-    } catch (error) {
-      throw withCallers(error)
-    }
+    await this.#commands.ping(timeoutMs)
     return performance.now() - since
   }
 
@@ -448,9 +456,8 @@ export class RedelayedClient {
   }
 
   async #close(): Promise<void> {
-    // without a server there is nothing to wait for: closing first ends what waits for a connection. A blocked take is
-    // different: it needs the command connection to be unblocked, also when that was never opened; and so are elements
-    // that have to be put back
+    // Without a server there is nothing to wait for: closing first ends the calls that wait for a connection. Blocked takes and
+    // elements that have to be put back need the command connection, even if it was never opened.
     const buffers = [...this.#context.buffers]
     const needed = this.#blocking.blocked || buffers.some((buffer) => buffer.holding)
     if (!this.#topology.connected && this.#topology.closesAtOnce && !needed) await this.#topology.close()
@@ -461,7 +468,7 @@ export class RedelayedClient {
       const putBack = buffers.map((buffer) => buffer.close())
       await Promise.all([this.#transfers.close(), this.#polls.close(), this.#endWaits.close()])
       await this.#blocking.close()
-      // those that began to wait since, which was possible as long as the blocking connections were open
+      // the buffers filled since: waits could begin as long as the blocking connections were open
       await Promise.all([...putBack, ...[...this.#context.buffers].map((buffer) => buffer.close())])
       await this.#subscriber.close()
       await Promise.all([this.#commands.drain(), this.#durable.close()])
@@ -472,7 +479,7 @@ export class RedelayedClient {
     await this.#topology.close()
   }
 
-  /** For how long a shutdown searches for a server. */
+  /** How long a shutdown searches for a server. */
   #searchMs(): number {
     if (this.#blocking.blocked) return Infinity // until the overdue reply
     const holding = [...this.#context.buffers].some((buffer) => buffer.holding)

@@ -1,7 +1,7 @@
 import { cleanError, isError, markClean } from './clean-error.js'
 import { clean, quoted } from './text.js'
 
-/** What a `RedelayedError` is about, beside its message. */
+/** The queue and the cause of a `RedelayedError`. */
 export interface ErrorDetails {
   /** The queue as the caller named it, where the error concerns one. */
   readonly queue?: string | undefined
@@ -19,6 +19,8 @@ export class RedelayedError extends Error {
   readonly code: string
   /** The queue as the caller named it, where the error concerns one. */
   queue: string | undefined
+  /** The method that the application called, such as `'offer'`, or `'batch.close'` of a batch. Undefined where no call waits for the work that failed. */
+  operation: string | undefined
 
   constructor(code: string, message: string, details: ErrorDetails = {}) {
     super(clean(message), details.cause === undefined ? undefined : { cause: cleanCause(details.cause) })
@@ -32,13 +34,13 @@ function cleanCause(cause: unknown): Error {
   return cleanError(toError(cause))
 }
 
-/** What was thrown, as an error of the package. */
+/** Converts anything thrown to an error of this package. */
 export function toRedelayed(thrown: unknown): RedelayedError {
   if (thrown instanceof RedelayedError) return thrown
   return new RedelayedError('ERR_INTERNAL', toError(thrown).message, { cause: thrown })
 }
 
-/** The error of work that no caller waits for, for an `error` event: what failed, and the code of its cause. */
+/** The error of background work, for an `error` event: what failed, and the code of its cause. */
 export function failureOf(
   what: string,
   thrown: unknown,
@@ -49,7 +51,7 @@ export function failureOf(
   return new RedelayedError(known, `${what}: ${cause.message}`, { queue, cause })
 }
 
-/** Notes which queue an error is about, when the layer that made it did not know. */
+/** Adds the queue's name to an error, unless it has one. */
 export function attributeTo<E extends RedelayedError>(error: E, queue: string): E {
   if (error.queue !== undefined) return error
   error.queue = queue
@@ -57,12 +59,12 @@ export function attributeTo<E extends RedelayedError>(error: E, queue: string): 
   return error
 }
 
-/** The most lines of a stack that gets further ones. */
+/** The most lines of a stack to which callers are added. */
 const MAX_STACK = 30
 
 /**
- * Adds the calls that wait for this one to the stack. An error that began in a timer or at a socket has no frame of them; V8 knows them in
- * the async function that has caught it.
+ * Adds the calling functions to the stack. An error that began in a timer or at a socket has no frame of them; V8 knows them in
+ * the async function that caught the error.
  */
 export function withCallers<E>(error: E): E {
   if (!(error instanceof RedelayedError)) return error
@@ -73,7 +75,7 @@ export function withCallers<E>(error: E): E {
   return error
 }
 
-/** The same error for one more caller: each gets its own, because each notes its own queue on it. */
+/** A copy of an error for one more caller, because each caller adds its own queue. */
 export function copyOf<E extends RedelayedError>(error: E): E {
   const properties = Object.getOwnPropertyDescriptors<Error>(error)
   const stack = { value: error.stack, writable: true, configurable: true, enumerable: false }
@@ -82,7 +84,7 @@ export function copyOf<E extends RedelayedError>(error: E): E {
   return copy
 }
 
-/** An argument or option is not what the call takes. The message says what was expected and of what kind what came is. */
+/** An argument or option is not what the call takes. The message says what was expected, and describes what was received. */
 export class InvalidArgumentError extends RedelayedError {
   constructor(what: string, expected: string, received: unknown, details: ErrorDetails = {}) {
     super('ERR_INVALID_ARGUMENT', `${what}: expected ${expected}, got ${describe(received)}`, details)
@@ -178,7 +180,7 @@ export class CommandError extends RedelayedError {
   }
 }
 
-/** The server is too old for what was asked. */
+/** The server is too old for the call. */
 export class UnsupportedServerError extends RedelayedError {
   constructor(message: string, details: ErrorDetails = {}) {
     super('ERR_UNSUPPORTED_SERVER', message, details)
@@ -206,7 +208,7 @@ export class UnsupportedOperationError extends RedelayedError {
   }
 }
 
-/** One item of `offerAll` that was not accepted, or not with the `durability` asked for. */
+/** One item of `offerAll` that was not accepted, or not with the requested `durability`. */
 export interface OfferFailure {
   /** Its position in the array given to `offerAll`. */
   readonly index: number
@@ -215,7 +217,7 @@ export interface OfferFailure {
 
 /**
  * Some items of an `offerAll` were not accepted. The others were: `tickets[i]` is `null` exactly for the failed ones. An item
- * that was accepted but is not as durable as asked has failed too; its error is a `DurabilityError` with its ticket.
+ * that was accepted without the requested durability has failed too; its error is a `DurabilityError` with its ticket.
  */
 export class OfferAllError extends RedelayedError {
   readonly tickets: readonly (string | null)[]
@@ -239,15 +241,15 @@ export class QueueFullError extends RedelayedError {
   }
 }
 
-/** The groups of a reliable queue's change stream have left so many changes unread that nothing may be added. */
+/** A reliable queue adds no more messages, because its change stream is full: its groups have left too many changes unread. */
 export class ChangesBehindError extends RedelayedError {
   constructor(details: ErrorDetails = {}) {
-    super('ERR_CHANGES_BEHIND', 'the groups have left as many changes of the queue unread as may be kept', details)
+    super('ERR_CHANGES_BEHIND', 'the change stream is full: its groups have left too many changes unread', details)
   }
 }
 
 /**
- * The change stream does not have the entry of a position any more. `reason`: `'epoch'` when changes may have been lost since,
+ * The change stream no longer has the entry of a position. `reason`: `'epoch'` when changes may have been lost since,
  * `'rewound'` when Redis has gone back to an earlier state, `'trimmed'` when the entry was removed.
  */
 export class ChangesLostError extends RedelayedError {
@@ -267,11 +269,11 @@ const LOST = {
 
 /**
  * A message or a batch that a call waited for was not completed. `reason`: `'timeout'`: the time of the call was over first; `'dead'`: it is a dead letter, and
- * `failure` is why; `'gone'`: there is nothing of it: it was removed, has expired, was moved, or was completed so long ago that the queue does not keep it any more.
+ * `failure` says why; `'gone'`: it was removed, has expired, was moved, or was completed so long ago that the queue no longer keeps it.
  */
 export class NotCompletedError extends RedelayedError {
   readonly reason: 'timeout' | 'dead' | 'gone'
-  /** Of its last attempt; empty where it is not known. */
+  /** Why the last attempt failed; empty where that is not known. */
   readonly failure: string
 
   constructor(
@@ -293,29 +295,29 @@ const NOT_COMPLETED = {
   gone: 'there is nothing of it in the queue',
 } as const
 
-/** The batch of the messages is closed, so that they were not added. */
+/** The messages were not added, because their batch is closed. */
 export class BatchClosedError extends RedelayedError {
   constructor(details: ErrorDetails = {}) {
     super('ERR_BATCH_CLOSED', 'the batch is closed: nothing is added to it any more', details)
   }
 }
 
-/** An operation of a reliable queue is disabled, for all processes. */
+/** The operation of a reliable queue is disabled for all processes. */
 export class OperationDisabledError extends RedelayedError {
   constructor(operation: string, details: ErrorDetails = {}) {
     super('ERR_OPERATION_DISABLED', `the operation ${quoted(operation)} of the queue is disabled`, details)
   }
 }
 
-/** One item of `addMany` that was not added, or not as durably as asked. */
+/** One item of `addMany` that was not added, or not with the requested `durability`. */
 export interface AddFailure {
   readonly index: number
   readonly error: RedelayedError
 }
 
-/** Some items of `addMany` were not added, or, by a `DurabilityError`, not as durably as asked; the others were. */
+/** Some items of `addMany` were not added, or, with a `DurabilityError`, not as durably as requested; the others were. */
 export class AddManyError extends RedelayedError {
-  /** What became of the items in order, `null` for those of `failures`. */
+  /** The outcomes of the items in order; `null` for the items of `failures`. */
   readonly results: readonly ({ readonly id: string; readonly outcome: string } | null)[]
   readonly failures: readonly AddFailure[]
 
@@ -330,7 +332,7 @@ export class AddManyError extends RedelayedError {
   }
 }
 
-/** How safe an offer or an `add` is: who has it beside the memory of the server that accepted it. */
+/** Where an offer or an `add` is stored, besides the memory of the server that accepted it. */
 export interface Acknowledgement {
   /** How many replicas have received it; with `aof`, how many have synced it to their append-only file. */
   readonly replicas: number
@@ -339,13 +341,13 @@ export interface Acknowledgement {
 }
 
 /**
- * An offer, or an `add` of a reliable queue, was accepted, but was not as safe as its `durability` asked when the time was over. The
- * message is there and will be delivered unless Redis loses it; a caller that does not want it so cancels it by its `ticket`.
+ * An offer, or an `add` of a reliable queue, was accepted, but had not reached its `durability` when the time was over. The
+ * message is there and will be delivered unless Redis loses it; a caller that does not want that cancels it by its `ticket`.
  */
 export class DurabilityError extends RedelayedError {
   /** The ticket of an offer; in a reliable queue the id of the message. */
   readonly ticket: string
-  /** In a reliable queue, what became of the message: what `add` would have resolved with. */
+  /** The value that `add` of a reliable queue would have resolved with. */
   readonly added: { readonly id: string; readonly outcome: string } | undefined
   readonly asked: Acknowledgement
   readonly acknowledged: Acknowledgement
@@ -375,14 +377,14 @@ function reachedOf(asked: Acknowledgement, acknowledged: Acknowledgement): strin
   return asked.replicas === 0 ? local : `${local}, and synced by ${replicas}`
 }
 
-/** Something that cannot happen did. `id` is a fixed text to search the source for. */
+/** A fault of this package. `id` is a fixed text to search the source for. */
 export class InternalError extends RedelayedError {
   constructor(id: string, message: string, details: ErrorDetails = {}) {
     super('ERR_INTERNAL', `[${id}] ${message}; please report this`, details)
   }
 }
 
-/** Words of our own in the place of a value, where a value's kind says nothing: `got both`. */
+/** Words of this package in the place of a value whose description would say nothing: `got both`. */
 class Words {
   readonly text: string
   constructor(text: string) {
@@ -390,19 +392,19 @@ class Words {
   }
 }
 
-/** For what an `InvalidArgumentError` received; never text that was given. */
+/** Words for the received value of an `InvalidArgumentError`; never a text from outside. */
 export function inWords(text: string): unknown {
   return new Words(text)
 }
 
-/** Text that may be shown although it was given: names of options, queues and classes. Anything but text is described. */
+/** A text from outside that may be shown: names of options, queues and classes. Any other value is described. */
 export function inQuotes(value: unknown): unknown {
   return typeof value === 'string' ? new Words(quoted(value)) : value
 }
 
 const MAX_SHOWN = 2n ** 128n
 
-/** A short text for a value of any kind, for error messages; never the content of strings or of objects: it may be secret. */
+/** A short description of any value for error messages; never the content of strings or objects, which may be secret. */
 export function describe(value: unknown): string {
   if (value === null) return 'null'
   switch (typeof value) {
@@ -432,7 +434,7 @@ function classOf(value: object): string | undefined {
     const name = Object.getPrototypeOf(value) === null ? undefined : constructor?.name
     return typeof name === 'string' ? clean(name, MAX_CLASS) : undefined
   } catch {
-    return 'a foreign one' // a proxy or a getter that throws
+    return 'unknown class' // a proxy or a getter that throws
   }
 }
 

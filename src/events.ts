@@ -13,13 +13,13 @@ export interface TransferredEvent {
   readonly maxLatenessMs: number
 }
 
-/** Something unreadable was set aside; the bytes are in the queue's quarantine list. */
+/** Unreadable bytes were set aside in the queue's quarantine list. */
 export interface QuarantinedEvent {
   readonly queue: string
   /**
-   * `malformed`: a pending entry without a readable header; `negative-due`: an entry whose due time is negative and would
-   * block the head for ever; `order-orphan`: an element at the head of the order list that is not pending, as it is where
-   * others were set aside in a long list; `undecodable`: an element whose bytes the codec refused.
+   * `malformed`: a pending entry without a readable header; `negative-due`: an entry whose negative due time would
+   * block the head for ever; `order-orphan`: an element at the head of the order list that is not pending, such as one left
+   * behind in a long list when its entry was set aside; `undecodable`: an element whose bytes the codec refused.
    */
   readonly reason: 'malformed' | 'negative-due' | 'order-orphan' | 'undecodable'
   readonly count: number
@@ -31,15 +31,16 @@ export interface SubscribedEvent {
   readonly queue: string
 }
 
-/** Something that works and most likely loses messages, or delivers them never. */
+/** A setup or a call that is accepted but most likely loses messages or never delivers them. */
 export interface WarningEvent {
   /**
-   * `REDELAYED_EVICTION`: at its memory limit the server deletes keys, and so queues; `REDELAYED_TIMESTAMP_DELAY`: a delay that looks like a
+   * `REDELAYED_EVICTION`: at its memory limit the server deletes keys, and so queues; `REDELAYED_SERVERS`: connections to one address reach
+   * different servers in turns; `REDELAYED_TIMESTAMP_DELAY`: a delay that looks like a
    * point in time.
    */
-  readonly code: Extract<WarningCode, 'REDELAYED_EVICTION' | 'REDELAYED_TIMESTAMP_DELAY'>
+  readonly code: Extract<WarningCode, 'REDELAYED_EVICTION' | 'REDELAYED_SERVERS' | 'REDELAYED_TIMESTAMP_DELAY'>
   readonly message: string
-  /** Where it concerns one. */
+  /** The queue, where the warning is about one. */
   readonly queue?: string | undefined
 }
 
@@ -53,23 +54,23 @@ export interface ReconnectingEvent {
   readonly error?: Error | undefined
 }
 
-/** Something happened to messages of a reliable queue through this client; or, while `allEvents` is on, through any. */
+/** This client, or, while `allEvents` is on, any client, changed the state of messages of a reliable queue. */
 export interface MessagesEvent {
   readonly queue: string
   readonly count: number
-  /** Those that are known here: what a poll found expired or delivered too often is only counted. */
+  /** The known ids: messages that a poll found expired or delivered too often are only counted. */
   readonly ids: readonly string[]
 }
 
-/** A consumer said how far a message is, through this client; or, while `allEvents` is on, through any. */
+/** A consumer reported progress of a message through this client, or, while `allEvents` is on, through any. */
 export interface ProgressEvent {
   readonly queue: string
   readonly id: string
-  /** As the queue's codec reads it. */
+  /** The value as the queue's codec decodes it. */
   readonly progress: unknown
 }
 
-/** What became of a message in a worker. */
+/** The outcome of a message in a worker. */
 export type SettledOutcome = 'completed' | 'deferred' | 'failed' | 'rejected' | 'released' | 'lost'
 
 /** A worker is done with a message. */
@@ -80,16 +81,16 @@ export interface SettledEvent {
   readonly task?: string | undefined
   /** The number of this delivery, from 1. */
   readonly attempt: number
-  /** From when it was begun until Redis knew what came of it, in milliseconds. */
+  /** The time from the call of the handler until Redis knew the outcome, in milliseconds. */
   readonly ms: number
-  /** From when it was visible until it was handed out, by the Redis clock, in milliseconds. */
+  /** The time that the message was visible before it was handed out, by the Redis clock, in milliseconds. */
   readonly lateMs: number
   readonly outcome: SettledOutcome
-  /** Where it failed, was rejected or lost. */
+  /** The error of a message that failed, was rejected or lost. */
   readonly error?: Error | undefined
 }
 
-/** What `client.on`, `delayedQueue.on` and `reliableQueue.on` can listen to. */
+/** The events of `client.on`, `delayedQueue.on` and `reliableQueue.on`. */
 export interface RedelayedEvents {
   error: RedelayedError
   warning: WarningEvent
@@ -97,17 +98,17 @@ export interface RedelayedEvents {
   quarantined: QuarantinedEvent
   subscribed: SubscribedEvent
   reconnecting: ReconnectingEvent
-  /** By `add` and `addMany`, also in place of another. */
+  /** Messages were added by `add` or `addMany`, or replaced others. */
   added: MessagesEvent
-  /** Not added, because of `maxSize`. */
+  /** Messages were not added, because of `maxSize`. */
   full: MessagesEvent
   polled: MessagesEvent
   acknowledged: MessagesEvent
-  /** Given back; they will be delivered again. */
+  /** Messages were given back; they will be delivered again. */
   failed: MessagesEvent
-  /** Out of the queue without being handled: to the dead letters, where it keeps them. */
+  /** Messages left the queue unhandled: to the dead letters, where the queue keeps them. */
   rejected: MessagesEvent
-  /** Removed because their time to live was over. */
+  /** Messages were removed because their time to live was over. */
   expired: MessagesEvent
   removed: MessagesEvent
   progress: ProgressEvent
@@ -119,7 +120,7 @@ export type MessagesEventName = {
   [K in keyof RedelayedEvents]: RedelayedEvents[K] extends MessagesEvent ? K : never
 }[keyof RedelayedEvents]
 
-/** An event of one queue, as the changes of its messages make it. */
+/** An event of one queue, made from a change of its messages. */
 export type QueueEvent =
   | readonly [name: MessagesEventName, ids: readonly string[]]
   | readonly [name: 'progress', given: Omit<ProgressEvent, 'queue'>]
@@ -127,7 +128,7 @@ export type QueueEvent =
 export type EventName = keyof RedelayedEvents
 export type Listener<K extends EventName> = (event: RedelayedEvents[K]) => void
 
-/** Emits into code of the user's: what a listener throws never reaches our loops. */
+/** Emits an event to the user's listeners; an error that a listener throws never reaches the emitter. */
 export type Emit = <K extends EventName>(name: K, event: RedelayedEvents[K]) => void
 
 /** A typed event source. */
@@ -158,7 +159,7 @@ export class Events<M extends object = RedelayedEvents> {
     this.#emitter.removeAllListeners()
   }
 
-  /** Whether there was a listener. What a listener throws is given to `onThrow`. */
+  /** Calls the listeners, and `onThrow` with an error that one throws. Returns whether there was a listener. */
   emit<K extends keyof M & string>(name: K, event: M[K], onThrow: (thrown: unknown) => void): boolean {
     const listeners = this.#emitter.rawListeners(name)
     for (const listener of listeners) {
@@ -172,33 +173,33 @@ export class Events<M extends object = RedelayedEvents> {
   }
 }
 
-/** Errors of servers and codecs are cleaned; what a handler threw is the user's own and is given back as it is. */
+/** Cleans errors of servers and codecs; an error that a handler threw is the user's own and stays as it is. */
 function withCleanError<K extends EventName>(name: K, event: RedelayedEvents[K]): RedelayedEvents[K] {
   if (name === 'settled' || event instanceof RedelayedError) return event
   if (!('error' in event) || event.error === undefined) return event
   return Object.assign({}, event, { error: cleanError(event.error) })
 }
 
-/** Where in the changes of a queue an event comes from. */
+/** The position of an event's change in the change stream of its queue. */
 interface EventPosition {
   readonly epoch: string
   readonly id: string
 }
 
-/** The events of a client, and those of its queue objects, which get what concerns their queue. */
+/** The events of a client, and of its queue objects, each of which gets the events of its queue. */
 export class EventHub {
   readonly client = new Events()
   readonly #byQueue = new Map<string, Set<Events>>()
   readonly #warnings: ProcessWarnings
-  /** By queue, how many sources give the events of all processes, and the last change that one of them gave. */
+  /** By queue, how many sources give the events of all processes, and the last change from any of them. */
   readonly #fromAll = new Map<string, { sources: number; rewinds: number; last: EventPosition | undefined }>()
 
-  /** `warns`: what no listener gets becomes a warning of the process. */
+  /** `warns`: important events without a listener become process warnings. */
   constructor(warns = true) {
     this.#warnings = new ProcessWarnings(warns)
   }
 
-  /** A source for one queue object, which may consist of several queues, and the function that ends it. */
+  /** The events for one queue object, which may consist of several queues, and the function that ends them. */
   forQueue(...queues: readonly string[]): { events: Events; end: () => void } {
     const events = new Events()
     for (const queue of queues) this.#byQueue.set(queue, (this.#byQueue.get(queue) ?? new Set()).add(events))
@@ -218,20 +219,20 @@ export class EventHub {
     return false
   }
 
-  /** What this client did; without an event where those of all processes come from elsewhere. */
+  /** Emits what this client did, unless `fromAll` gives the queue's events of all processes. */
   messages(name: MessagesEventName, queue: string, ids: readonly string[], count: number = ids.length): void {
     if (name !== 'full' && this.#fromAll.has(queue)) return
     if (count > 0 && this.hasListener(name, queue)) this.emit(name, { queue, count, ids })
   }
 
-  /** The same of a progress. */
+  /** As `messages`, for a progress. */
   progress(queue: string, id: string, progress: unknown): void {
     if (!this.#fromAll.has(queue) && this.hasListener('progress', queue)) this.emit('progress', { queue, id, progress })
   }
 
   /**
-   * From now on the events of a queue's messages are what is given here, until `end`. Several sources give the same, one earlier than the other:
-   * what one has given is not given again. A source that goes back follows a stream that began anew: what was given before says nothing about it.
+   * From now on the events of a queue's messages come from this source, until `end`. Several sources give the same events, one earlier than the other:
+   * each event is emitted once. A source that goes back follows a stream that began anew, and its events are emitted from there on.
    */
   fromAll(queue: string): {
     emit: (position: EventPosition, events: readonly QueueEvent[]) => void
@@ -276,7 +277,7 @@ export class EventHub {
     this.#warnings.error(new RedelayedError('ERR_LISTENER', 'a listener threw', { cause: toError(thrown) }))
   }
 
-  /** Of what no listener got: that which must not stay unseen. */
+  /** Warns of an event without a listener that must not stay unseen. */
   #warn(name: EventName, event: RedelayedEvents[EventName]): void {
     if (event instanceof RedelayedError) this.#warnings.error(event)
     else if ('message' in event) this.#warnings.once(event.code, event.message, name)
@@ -292,7 +293,7 @@ export class EventHub {
   }
 }
 
-/** In another epoch the ids begin anew. */
+/** Whether a position is later; in another epoch the ids begin anew. */
 function isAfter(position: EventPosition, last: EventPosition | undefined): boolean {
   if (last?.epoch !== position.epoch) return true
   const [ms = 0, n = 0] = position.id.split('-').map(Number)

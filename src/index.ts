@@ -57,6 +57,7 @@ export type { BlockingDeque } from './queues/blocking-deque.js'
 export type { BlockingQueue } from './queues/blocking-queue.js'
 export type { DelayedQueueOptions, OfferItem, OfferOptions } from './queues/delayed-options.js'
 export type { DelayedQueue } from './queues/delayed-queue.js'
+export type { WheelQueue } from './queues/wheel-queue.js'
 export type { DelayedQueueStats, ScheduledMessage } from './queues/inspection.js'
 export type { Deque } from './queues/deque.js'
 export type { DequeMove } from './queues/deque-ends.js'
@@ -110,7 +111,13 @@ export type { Duration } from './duration.js'
 export type { TimeUnit } from './timing/units.js'
 export type { Outcome } from './workers/assignment.js'
 export type { Handler, HandlerContext, Handlers, HandlersOf, TaskHandler } from './workers/handlers.js'
-export { HandlerTimeoutError, LeaseLostError, RejectMessage, UnknownTaskError, retryIn } from './workers/outcomes.js'
+export {
+  HandlerTimeoutError,
+  RejectMessage,
+  UnknownTaskError,
+  VisibilityLostError,
+  retryIn,
+} from './workers/outcomes.js'
 export type { RetryLater } from './workers/outcomes.js'
 export type { RetryPolicy } from './workers/retry-delays.js'
 export type { PayloadOf, WorkerQueue, WorkerQueues, WorkerSource } from './workers/sources.js'

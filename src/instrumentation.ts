@@ -1,4 +1,4 @@
-/** A message that a worker is about to handle, as far as an instrumentation may see it. */
+/** The part of a message that an instrumentation sees before a worker handles it. */
 export interface TracedMessage {
   readonly queue: string
   readonly id: string
@@ -7,9 +7,9 @@ export interface TracedMessage {
   readonly attempt: number
 }
 
-/** Code that sees messages on their way, for traces. What it throws fails the call it was asked in. */
+/** Hooks around messages, for traces. An error that a hook throws fails the call that ran it. */
 export interface Instrumentation {
-  /** The headers that go with a message, from those that the application gave. */
+  /** Returns the headers to send with a message, made from those of the application. */
   readonly onAdd?: (queue: string, headers: Readonly<Record<string, string>>) => Readonly<Record<string, string>>
   /** Runs the handler of a message: calls `handle` once, and resolves or rejects as that does. */
   readonly onHandle?: (message: TracedMessage, handle: () => Promise<unknown>) => Promise<unknown>

@@ -1,6 +1,6 @@
 /**
  * Every Redis key and channel this package uses. The names are Redisson's (RedissonDelayedQueue and
- * RedissonObject.prefixName at 4.7.1), except the quarantine and the leader, which Redisson does not have.
+ * RedissonObject.prefixName at 4.7.1), except the quarantine, the leader and the wheel, which Redisson does not have.
  */
 export interface QueueKeys {
   /** LIST of delivered elements; left end is taken first. */
@@ -11,10 +11,14 @@ export interface QueueKeys {
   readonly order: string
   /** Pub/sub channel on which due times of new heads are announced. */
   readonly channel: string
-  /** LIST of what could not be read: `<reason> <epoch ms> <bytes>`. */
+  /** LIST of unreadable entries and elements: `<reason> <epoch ms> <bytes>`. */
   readonly quarantine: string
-  /** STRING: which client leads, and until when. It exists for 25 ms at most. */
+  /** STRING: which client leads, and until when. It expires after at most 25 ms. */
   readonly leader: string
+  /** ZSET of the minutes for which messages lie in buckets; score = when the bucket is promoted. The scripts compute the keys of the buckets. */
+  readonly wheel: string
+  /** STRING: the last minute whose messages are in the schedule or on their way there. It expires after a day. */
+  readonly horizon: string
 }
 
 /** The keys of a reliable queue; all of them, and those of its dead letters, are in one cluster slot. */
@@ -23,53 +27,55 @@ export interface ReliableKeys {
   readonly messages: string
   /** HASH by id of how often a message was delivered, and while it is in flight the token that identifies the delivery. */
   readonly deliveries: string
-  /** HASH by id of what is known of failed attempts. */
+  /** HASH by id of the history of failed attempts. */
   readonly failures: string
-  /** HASH of what holds for the queue in all processes. */
+  /** HASH of the queue's configuration, which applies to all processes. */
   readonly config: string
-  /** ZSET of what must not be added again; score = until when, epoch milliseconds. */
+  /** ZSET of ids and payload digests that must not be added again; score = until when, epoch milliseconds. */
   readonly once: string
-  /** ZSET of priority and id of what a consumer has; score = when its visibility ends, epoch milliseconds. */
+  /** ZSET of priority and id of messages that consumers have; score = when the visibility ends, epoch milliseconds. */
   readonly inFlight: string
-  /** HASH by name of what is repeated: its last tick and how it goes on. */
+  /** HASH by name of the repeats: the last tick and the definition. */
   readonly repeats: string
-  /** ZSET of these names; score = when the next message has to be prepared, epoch milliseconds. */
+  /** ZSET of the names of the repeats; score = when the next message has to be prepared, epoch milliseconds. */
   readonly ticks: string
-  /** ZSETs of ids by priority, and after these the one of the messages with a group; score = when each is visible, epoch milliseconds. */
+  /** ZSETs of ids, one for each priority, then one for the messages with a group; score = when each is visible, epoch milliseconds. */
   readonly due: readonly string[]
-  /** STREAM of what the scripts have changed, where the queue keeps changes. */
+  /** STREAM of the changes that scripts made, where the queue keeps changes. */
   readonly changes: string
-  /** HASH by id of what is kept of completed messages: when, the attempts, and the result. */
+  /** HASH by id of completed messages: when, the attempts, and the result. */
   readonly completed: string
-  /** ZSET of their ids; score = when they were completed, epoch milliseconds. */
+  /** ZSET of the ids of completed messages; score = when they were completed, epoch milliseconds. */
   readonly completedAt: string
-  /** ZSET of group, due time and id of what waits in a group, in the order of their bytes. */
+  /** ZSET of group, due time and id of the messages that wait in a group, in the order of their bytes. */
   readonly groupOrder: string
-  /** ZSET of the groups of which a message may be claimed; score = the number of its turn. */
+  /** ZSET of the groups with a message that may be claimed; score = the number of the group's turn. */
   readonly groupTurns: string
-  /** ZSET of the groups of which one may be claimed later; score = when, epoch milliseconds. */
+  /** ZSET of the groups whose next message may be claimed later; score = when, epoch milliseconds. */
   readonly groupWakes: string
-  /** HASH by group of its claims, and when they were. */
+  /** HASH by group: its claims, and when they were. */
   readonly groups: string
   /** ZSET of the groups that are paused, in the order of their bytes. */
   readonly groupPauses: string
+  /** ZSET of the tasks that are paused; score = the number of each, by which its messages are set aside, 1,000 more while they come back. */
+  readonly taskPauses: string
   /** HASH of batches: the batch of a message, the counts of a batch, and its last message. */
   readonly batches: string
   /** ZSET of batches that have finished; score = when, epoch milliseconds. */
   readonly batchesAt: string
-  /** STRING of the claims of the last stretch of time, where there is a limit to their rate. It expires. */
+  /** STRING of the claims of the last `perMs`, where their rate is limited. It expires. */
   readonly rate: string
-  /** Pub/sub channel on which times are announced at which something becomes visible. */
+  /** Pub/sub channel on which the times are announced when messages become visible. */
   readonly channel: string
-  /** Pub/sub channel on which the ids of messages are published that have ended, where the queue keeps completed ones. */
+  /** Pub/sub channel for the ids of messages that have ended, where the queue keeps completed ones. */
   readonly ends: string
-  /** Pub/sub channel on which the names of batches are published that have finished. */
+  /** Pub/sub channel for the names of batches that have finished. */
   readonly batchEnds: string
 }
 
 export const PRIORITIES = 10
 
-/** What all keys of reliable queues begin with. */
+/** The prefix of all keys of reliable queues. */
 export const RELIABLE_PREFIX = 'redelayed:reliable:'
 
 export function reliableKeys(rawName: string): ReliableKeys {
@@ -92,6 +98,7 @@ export function reliableKeys(rawName: string): ReliableKeys {
     groupWakes: key('group-wakes'),
     groups: key('groups'),
     groupPauses: key('group-pauses'),
+    taskPauses: key('task-pauses'),
     batches: key('batches'),
     batchesAt: key('batches-at'),
     due: Object.freeze(Array.from({ length: PRIORITIES + 1 }, (_, priority) => key(`due-${priority}`))),
@@ -101,17 +108,17 @@ export function reliableKeys(rawName: string): ReliableKeys {
   })
 }
 
-/** All of them in one list, the channels too. */
+/** All keys and channels of a queue in one list. */
 export function listKeys(keys: QueueKeys | ReliableKeys): string[] {
   return Object.values(keys).flatMap((key: string | readonly string[]) => key)
 }
 
-/** The name of the queue that gets the dead letters of a reliable queue: one more in the same cluster slot. */
+/** The name of the queue for the dead letters of a reliable queue, in the same cluster slot. */
 export function deadLettersOf(name: string): string {
   return name.includes('{') ? `${name}:dead` : `{${name}}:dead`
 }
 
-/** The queue that has these dead letters; `null` for a name of anything else. */
+/** The name of the queue whose dead letters are in the queue `name`; `null` if it is not a queue of dead letters. */
 export function queueOfDeadLetters(name: string): string | null {
   if (!name.endsWith(':dead')) return null
   const rest = name.slice(0, -':dead'.length)
@@ -128,6 +135,8 @@ export function queueKeys(rawName: string): QueueKeys {
     channel: prefixName('redisson_delay_queue_channel', rawName),
     quarantine: prefixName('redelayed:quarantine', rawName),
     leader: prefixName('redelayed:leader', rawName),
+    wheel: prefixName('redelayed:wheel', rawName),
+    horizon: prefixName('redelayed:horizon', rawName),
   })
 }
 
@@ -140,20 +149,25 @@ export function prefixName(prefix: string, rawName: string): string {
 }
 
 /** Prefixes of keys that contain the name of their queue. */
-const QUEUE_KEY_PREFIXES = ['redisson_delay_queue_timeout:', 'redisson_delay_queue:', 'redelayed:quarantine:']
+const QUEUE_KEY_PREFIXES = [
+  'redisson_delay_queue_timeout:',
+  'redisson_delay_queue:',
+  'redelayed:quarantine:',
+  'redelayed:wheel:',
+]
 
-/** Of a reliable queue, whatever the part. */
+/** Any key of a reliable queue. */
 const RELIABLE_KEY = new RegExp(`^${RELIABLE_PREFIX}[a-z0-9-]+:(.*)$`, 's')
 
-/** A whole name in the one pair of braces that has an effect. */
+/** A name that is enclosed as a whole in the one effective pair of braces. */
 const IN_BRACES = /^\{([^{]+)\}$/s
 
-/** A pattern for SCAN that matches all keys of which `nameOfKey` knows the queue, and some others. */
+/** A pattern for SCAN that matches all keys that `nameOfKey` recognizes, and some others. */
 export const QUEUE_KEY_PATTERN = 'red[ie][sl]*'
 
 /**
  * The destination's name, from the key of a schedule, an order list or a quarantine; `null` for other keys. For `orders` and
- * `{orders}` these keys are the same, in Redisson too; the first is given.
+ * `{orders}` these keys are the same, in Redisson too; the result is the first.
  */
 export function nameOfKey(key: string): string | null {
   const prefix = QUEUE_KEY_PREFIXES.find((known) => key.startsWith(known))
@@ -172,7 +186,7 @@ function nameIn(rest: string): string | null {
   return rest.includes('{') && rest !== '{}' ? rest : null
 }
 
-/** The other name with the same keys, but for the destination: `{orders}` for `orders` and the reverse; `null` if there is none. */
+/** The other name whose keys are the same, except for the destination: `{orders}` for `orders` and the reverse; `null` if there is none. */
 export function twinOf(rawName: string): string | null {
   if (rawName === '') return null
   return rawName.includes('{') ? (IN_BRACES.exec(rawName)?.[1] ?? null) : `{${rawName}}`
@@ -180,9 +194,9 @@ export function twinOf(rawName: string): string | null {
 
 /** Translates public names to the names used in Redis, as Redisson's `NameMapper`. */
 export interface NameMapper {
-  /** From the public name to the one in Redis. */
+  /** Returns the name in Redis of a public name. */
   map(name: string): string
-  /** The other way round. */
+  /** Returns the public name of a name in Redis. */
   unmap(rawName: string): string
 }
 

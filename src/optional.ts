@@ -1,7 +1,7 @@
 import { UnsupportedOperationError } from './errors.js'
 import libraries from './require.cjs'
 
-/** Loads a library that is installed only where it is needed. */
+/** Loads an optional dependency. */
 export function optional(library: keyof typeof libraries, what: string): unknown {
   const loaded = libraries[library]()
   if ('is' in loaded) return loaded.is

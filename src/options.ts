@@ -1,7 +1,7 @@
 import { InvalidArgumentError, inQuotes } from './errors.js'
 import { durationMs, type Duration, type InMillis } from './duration.js'
 
-/** The numbers that can be tuned; every one has a default that suits almost everyone. Durations are milliseconds or texts such as `'5s'`. */
+/** The tuning options; every default suits almost all applications. Durations are milliseconds or texts such as `'5s'`. */
 export interface Tuning {
   /**
    * Whose clock decides when a message is due. `'redis'` (default) compares due times inside Redis with its own clock, so
@@ -13,7 +13,7 @@ export interface Tuning {
   /** How often the subscriber connection is pinged, to notice a half-open socket. 100 to 3,600,000; default 10,000. */
   readonly pingInterval?: Duration | undefined
   /**
-   * How long opening a connection may take, from the search for the server to the last answer that it needs, before it is tried anew; and
+   * How long opening a connection may take, from the search for the server to the last answer that it needs, before the client tries anew; and
    * how long a call may wait for a connection before it rejects. 10 to 600,000; default 10,000.
    */
   readonly connectTimeout?: Duration | undefined
@@ -22,8 +22,8 @@ export interface Tuning {
   /** How many connections the waiting takes of all queues share. 1 to 64; default 4. */
   readonly blockingConnections?: number | undefined
   /**
-   * How offers are written: `'Bc0Lc0'` (default) as Redisson from 3.21.1 on, `'dLc0'` as Redisson before, for services that are
-   * older and cannot read the other. Entries of both are read and delivered always. Not with `layout: 'compact'`.
+   * How offers are written: `'Bc0Lc0'` (default) as Redisson from 3.21.1 on, `'dLc0'` as Redisson before, for
+   * older services that cannot read the default. Entries of both formats are always read and delivered. Only with `layout: 'redisson'`.
    */
   readonly entryFormat?: 'Bc0Lc0' | 'dLc0' | undefined
   /** Whether `take()`, `poll(timeout)` and the iterator also transfer due messages of their queue. Default true. */
@@ -34,7 +34,7 @@ export interface Tuning {
 
 /** Durations are milliseconds. */
 export type Settings = Readonly<{ [K in keyof Tuning]-?: InMillis<NonNullable<Tuning[K]>> }> & {
-  /** This process's clock, epoch milliseconds: a test may have one of its own. */
+  /** The local clock, epoch milliseconds; a test may pass its own. */
   readonly localTime: () => number
 }
 
@@ -54,7 +54,7 @@ export function resolveSettings(tuning: Tuning, localTime: () => number = Date.n
   })
 }
 
-/** What scripts take for the time: the caller's clock where that decides, or -1 for the server's. */
+/** The time argument of scripts: the caller's clock where that decides, or -1 for the server's. */
 export function scriptTime({ clock, localTime }: Settings): number {
   return clock === 'local' ? localTime() : -1
 }
@@ -79,7 +79,7 @@ export function oneOf<T extends string>(what: string, value: unknown, allowed: r
   return found
 }
 
-/** Refuses options that this version does not know: a misspelt option that is silently ignored costs an evening. */
+/** Refuses options that this version does not know, because a misspelt one would be ignored silently. */
 export function onlyKnown(what: string, value: unknown, known: readonly string[]): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InvalidArgumentError(what, 'an object', value)

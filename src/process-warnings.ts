@@ -1,14 +1,18 @@
 import { cleanError } from './clean-error.js'
 import type { RedelayedError } from './errors.js'
 
-/** The `code` of the process warnings that are no errors. */
+/** The `code` of the process warnings that are not errors. */
 export type WarningCode =
-  'REDELAYED_EVICTION' | 'REDELAYED_TIMESTAMP_DELAY' | 'REDELAYED_UNREADABLE' | 'REDELAYED_HANDLER_FAILED'
+  | 'REDELAYED_EVICTION'
+  | 'REDELAYED_SERVERS'
+  | 'REDELAYED_TIMESTAMP_DELAY'
+  | 'REDELAYED_UNREADABLE'
+  | 'REDELAYED_HANDLER_FAILED'
 
 /** The most different errors without a listener that are printed as warnings. */
 const MAX_ERRORS = 100
 
-/** The warnings of one client, each once: an outage must not fill the log. */
+/** The process warnings of one client, each once, so that an outage does not fill the log. */
 export class ProcessWarnings {
   readonly #isOn: boolean
   readonly #errors = new Set<string>()
@@ -18,7 +22,7 @@ export class ProcessWarnings {
     this.#isOn = isOn
   }
 
-  /** Once per code and queue. */
+  /** Warns of an error, once per code and queue. */
   error(error: RedelayedError): void {
     const key = `${error.code} ${error.queue ?? ''}`
     if (!this.#isOn || this.#errors.has(key) || this.#errors.size >= MAX_ERRORS) return
@@ -28,7 +32,7 @@ export class ProcessWarnings {
     process.emitWarning(`${error.message}${cause}; listen to 'error' to see every one`, 'RedelayedWarning', error.code)
   }
 
-  /** Once per code. `listenTo` is the event that says it each time; the stack of `error` is printed below the text. */
+  /** Warns once per code. `listenTo` is the event that reports each occurrence; the stack of `error` is printed below the text. */
   once(code: WarningCode, text: string, listenTo: string, error?: Error): void {
     if (!this.#isOn || this.#codes.has(code)) return
     this.#codes.add(code)

@@ -1,5 +1,5 @@
 /**
- * What only CommonJS has: a call that loads a module at once. Each is written out, so that bundlers find it, and is in a `try` of its own, so
+ * Synchronous loading of modules, which only CommonJS has. Each is written out, so that bundlers find it, and is in a `try` of its own, so
  * that they go on without it. This file is CommonJS also where the others run as ES modules, without a build.
  */
 type Loaded = { readonly is: unknown } | { readonly cause: unknown }

@@ -6,37 +6,37 @@ const CUT = '…'
 
 /**
  * Controls, format characters (bidirectional, zero-width), separators of lines and paragraphs, halves of surrogate pairs, and the
- * fillers of Hangul, which are letters that nothing is seen of.
+ * fillers of Hangul, which are invisible letters.
  */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u115f\u1160\u3164\uffa0]/gu
 const LINE_BREAKS = /[\t\r\n\u2028\u2029]+/g
 
-/** After this Redis quotes the arguments of a command, passwords and payloads among them, msgpackr what it has read, and ioredis a reply. */
+/** The texts after which Redis quotes the arguments of a command, such as passwords and payloads, msgpackr the bytes read, and ioredis a reply. */
 const BEFORE_EXCERPT = [', with args beginning with:', ' end of buffer not reached ', ' Last reply: ', ' Last error: ']
-/** How Node begins to refuse an option, and what it quotes the value after. */
+/** How Node's message for a refused option begins; the quoted value follows. */
 const NODE_OPTION = /The (?:"|argument '|property ')/
 const NODE_VALUE = '. Received '
 const NO_RIGHT = 'NOPERM User '
-/** V8 and Node quote what they refuse before these words. */
+/** The texts before which V8 and Node quote a refused value. */
 const AFTER_EXCERPT = ['is not valid JSON', 'is not a valid minimum TLS', 'is not a valid maximum TLS']
 const INSTEAD = 'the text '
 
 /**
  * Text from outside for an error or a log: one line of at most `most` UTF-16 units, without characters that steer a terminal,
  * without the credentials of URLs and without the excerpts of payloads that Redis and Node put into their messages. Takes
- * time for what it keeps, not for what it was given.
+ * time in proportion to the kept text, not to the given one.
  */
 export function clean(text: string, most = MAX_TEXT): string {
   const kept = text.length <= most ? text : `${withoutCutUrl(beginning(text, most - 1))}${CUT}`
   return cut(escaped(withoutCredentials(withoutExcerpt(kept))), most)
 }
 
-/** The same for text that is shown as it is, such as a queue's name in a table: neither URLs nor excerpts are looked for. */
+/** As `clean`, for a text without URLs and excerpts, such as a queue's name in a table. */
 export function printable(text: string, most = MAX_TEXT): string {
   return cut(escaped(cut(text, most)), most)
 }
 
-/** A name in quotation marks, its first part where it is long. */
+/** A name in quotation marks, cut where it is long. */
 export function quoted(name: string, most = MAX_NAME): string {
   const inner = escapedInJson(JSON.stringify(cut(name, most))).slice(1, -1)
   return `"${cut(inner, most)}"`
@@ -47,7 +47,7 @@ export function cut(text: string, most: number): string {
   return text.length <= most ? text : beginning(text, most - 1) + CUT
 }
 
-/** JSON text that means the same and shows nothing that steers a terminal. */
+/** Equivalent JSON text without characters that steer a terminal. */
 export function escapedInJson(json: string): string {
   return json.replace(UNPRINTABLE, inJson)
 }
@@ -66,7 +66,7 @@ const inWords = remembered((char) =>
 )
 
 const inJson = remembered((char) => {
-  if (char === '\n') return char // between values; inside a text JSON has escaped it
+  if (char === '\n') return char // between values; inside a text, JSON escapes it
   return char.length === 1 ? unit(char, 0) : unit(char, 0) + unit(char, 1)
 })
 
@@ -74,7 +74,7 @@ function unit(char: string, at: number): string {
   return `\\u${char.charCodeAt(at).toString(16).padStart(4, '0')}`
 }
 
-/** There are some two thousand such characters, and a hostile text has a million of them. */
+/** Caches the results: there are about two thousand such characters, and a hostile text can have a million of them. */
 function remembered(escape: (char: string) => string): (char: string) => string {
   const known = new Map<string, string>()
   return (char) => {
@@ -101,14 +101,14 @@ function withoutBefore(text: string, words: string): string {
   return start === -1 || start > end ? text : `${text.slice(0, start)}${INSTEAD}${text.slice(end)}`
 }
 
-/** Redis 7 names the user, whose name may be as secret as the password; before, it said "this user". */
+/** Removes the user that Redis 7 names, as the name may be as secret as the password; earlier versions say "this user". */
 function withoutUser(text: string): string {
   const start = text.indexOf(NO_RIGHT)
   const end = start === -1 ? -1 : text.indexOf(' has no permissions', start)
   return end === -1 ? text : `${text.slice(0, start)}NOPERM this user${text.slice(end)}`
 }
 
-/** All from the scheme of a URL to the last `@`, as a password may hold anything. */
+/** Hides everything from the scheme of a URL to the last `@`, as a password may hold any character. */
 function withoutCredentials(text: string): string {
   const last = text.lastIndexOf('@')
   for (let at = text.indexOf('://'); at !== -1 && at < last; at = text.indexOf('://', at + 3)) {
@@ -117,7 +117,7 @@ function withoutCredentials(text: string): string {
   return text
 }
 
-/** A URL that was cut can have lost the `@` by which its password is known. */
+/** Removes a cut URL, which may have lost the `@` that marks its password. */
 function withoutCutUrl(text: string): string {
   for (let at = text.indexOf('://'); at !== -1; at = text.indexOf('://', at + 3)) {
     if (!isOfFile(text, at)) return text.slice(0, at + 3)
@@ -125,7 +125,7 @@ function withoutCutUrl(text: string): string {
   return text
 }
 
-/** Such a URL has no user, and appears in the stack of every error. */
+/** Whether it is a `file:` URL, which has no user and appears in the stack of every error. */
 function isOfFile(text: string, at: number): boolean {
   return text.startsWith('file', at - 4)
 }

@@ -1,15 +1,15 @@
 /**
- * The parser of cac reads everything that begins with `-` as an option, converts numbers, and takes the word after a flag
+ * cac parses every word that begins with `-` as an option, converts numbers, and takes the word after a flag
  * for its value. Queue names, values and tickets are text and may have any of these forms (a ticket may begin with
- * `-`), so such words are marked before and unmarked after the parsing.
+ * `-`), so such words are marked before parsing, and unmarked afterwards.
  */
 const MARK = '\0'
 
 const FLAGS = new Set(['--json', '--cluster', '--fix', '--yes', '--help', '-h', '--version', '-v'])
 const NEGATIVE_NUMBER = /^-[\d.]/
-/** Options whose values are text that can have any form. */
-const TEXTS = /^(--id|--group)(?:=(.*))?$/s
-/** Longer than any option. */
+/** Options whose values can be any text. */
+const TEXTS = /^(--id|--group|--task)(?:=(.*))?$/s
+/** A word that begins with `-` and is longer than any option. */
 const TICKET = /^-[\w-]{17,}$/
 
 export function protect(argv: readonly string[]): string[] {

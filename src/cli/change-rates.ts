@@ -1,35 +1,35 @@
 import type { ChangeBatch, ChangeKind, ReliableQueue } from '../index.js'
 
-/** What the change stream of a queue says of an interval. */
+/** The changes of a queue in an interval. */
 export interface Seen {
   readonly counts: Readonly<Record<Counted, number>>
-  /** From the due time to the delivery, in milliseconds, of messages whose due time this process has read before. */
+  /** The milliseconds from the due time to the delivery of messages whose due time this process has read before. */
   readonly lateness: readonly number[]
-  /** Whether there was more than was read: the counts are the least that it was. */
+  /** Whether there were more changes than were read, so that the counts are minima. */
   readonly isPartial: boolean
 }
 
 export const COUNTED = ['added', 'polled', 'acknowledged', 'failed', 'dead'] as const satisfies readonly ChangeKind[]
 export type Counted = (typeof COUNTED)[number]
 
-/** Entries of one script, and scripts of one interval. */
+/** The most entries of one script, and scripts of one interval. */
 const PAGE = 500
 const MOST_PAGES = 20
-/** Due times that are remembered of a queue. */
+/** The most due times remembered for a queue. */
 const MOST_KNOWN = 10_000
 
-/** Reads the change stream of a queue from now on, without a group: it keeps nothing in Redis. */
+/** Reads the change stream of a queue from now on, without a group, so that it stores nothing in Redis. */
 export class ChangeRates {
   readonly #queue: ReliableQueue
   readonly #dueTimes = new Map<string, number>()
-  /** Without an epoch at the beginning, where no entry can be missing. */
+  /** The last position read; without an epoch at the beginning, where no entry can be missing. */
   #position: { readonly id: string; readonly epoch: string | null } | null = null
 
   constructor(queue: ReliableQueue) {
     this.#queue = queue
   }
 
-  /** What came since the last call; `null` the first time, where no changes are kept, and where Redis has lost some. */
+  /** The changes since the last call; `null` the first time, without kept changes, and if Redis has lost some. */
   async next(): Promise<Seen | null> {
     if (this.#position === null) {
       await this.#begin()

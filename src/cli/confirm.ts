@@ -1,13 +1,13 @@
 import { createInterface } from 'node:readline/promises'
 import { NegativeResult, UsageError } from './failure.js'
 
-/** Where a person is asked. */
+/** The terminal for the question. */
 interface Terminal {
   readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean }
   readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean }
 }
 
-/** Resolves when the person agrees, or `--yes` was given. Throws where the person does not, or there is none. */
+/** Resolves when the user agrees, or with `--yes`. Throws if the user does not agree, or there is no terminal. */
 export async function confirm(
   question: string,
   isSure: boolean,

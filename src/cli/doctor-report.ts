@@ -29,6 +29,7 @@ export class Report {
       queues: queues.map(queueDocument),
       reliableQueues: Array.from(reliableQueues(reliable), ([queue, repeats]) => ({ queue, repeats })),
       findings: findings.map(findingDocument),
+      notExamined: left,
       fixed: [],
     }
     if (this.#json) return

@@ -30,7 +30,7 @@ export function textOption(options: RawOptions, name: string): string | undefine
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** `1500`, `500ms`, `1.5s`, `2m`, `1h`, `1d`, in milliseconds. */
+/** Parses `1500`, `500ms`, `1.5s`, `2m`, `1h` or `1d` into milliseconds. */
 export function parseDelay(text: string): number {
   const millis = millisOfText(/[a-z]$/.test(text) ? text : `${text}ms`)
   if (Number.isSafeInteger(millis)) return millis
@@ -47,7 +47,7 @@ export function parseWhole(what: string, text: string, max: number): number {
   throw new UsageError(`${what}: expected a whole number from 1 to ${max}, got ${quoted(text)}`)
 }
 
-/** `--count` and `--id`, of which one can be given. */
+/** Parses `--count` and `--id`, of which only one can be given. */
 export function parseWhich(options: RawOptions): {
   readonly count: number
   readonly ids: readonly string[] | undefined
@@ -62,7 +62,7 @@ export function parseWhich(options: RawOptions): {
 
 const OWN_CODECS = ['msgpack', 'json', 'string'] as const
 
-/** Those of `redelayed/java` that need nothing but their name; the ones that compress hold Kryo. */
+/** The codecs of `redelayed/java` that need no options; the compressing ones contain Kryo. */
 const JAVA_CODECS = [
   'jsonJackson',
   'typedJsonJackson',
@@ -87,7 +87,7 @@ export function parseCodec(options: RawOptions): CodecName {
   return oneOf('--codec', textOption(options, 'codec') ?? 'msgpack', CODEC_NAMES)
 }
 
-/** Those of Java are loaded when they are asked for. */
+/** Makes a codec; those of Java are loaded on first use. */
 export async function codecOf(name: CodecName): Promise<Codec> {
   const own = OWN_CODECS.find((known) => known === name)
   if (own !== undefined) return codecs[own]()
@@ -95,8 +95,8 @@ export async function codecOf(name: CodecName): Promise<Codec> {
   return java[name as (typeof JAVA_CODECS)[number]]()
 }
 
-export function parseLayout(options: RawOptions): 'redisson' | 'compact' {
-  return oneOf('--layout', textOption(options, 'layout') ?? 'redisson', ['redisson', 'compact'])
+export function parseLayout(options: RawOptions): 'redisson' | 'compact' | 'wheel' {
+  return oneOf('--layout', textOption(options, 'layout') ?? 'redisson', ['redisson', 'compact', 'wheel'])
 }
 
 /** The value to offer: plain text for the codec `string`, JSON text for the others. */

@@ -2,7 +2,7 @@
 import type { CAC } from 'cac'
 import { EXIT_FAILURE, failureLine } from './failure.js'
 
-// A reader that closes the pipe early (`redelayed peek orders | head`) is no failure.
+// a reader that closes the pipe early (`redelayed peek orders | head`) is not a failure
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit(0)
@@ -20,7 +20,7 @@ async function main(): Promise<number> {
   return runProgram(cac('redelayed'), process.argv.slice(2))
 }
 
-/** It is an optional dependency: the library does not need it. */
+/** Loads cac, an optional dependency, which the library does not need. */
 async function loadCac(): Promise<((name: string) => CAC) | undefined> {
   try {
     return (await import('cac')).cac

@@ -3,18 +3,18 @@ import type { Access } from '../doctor/access.js'
 import type { Family } from '../doctor/families.js'
 import { measureReliable, sumOfReliable, type ReliableFigures } from '../doctor/measure-reliable.js'
 
-/** The figures of one queue; an error where they cannot be read. */
+/** The figures of one queue, or the error of reading them. */
 export interface Measured<F> {
   readonly queue: string
   readonly figures: F | RedelayedError
 }
 
-/** A queue, with the sum of its shards where it has some. */
+/** A queue, with its shards and their sum if it is sharded. */
 export interface MeasuredFamily<F> extends Measured<F> {
   readonly shards: readonly Measured<F>[] | null
 }
 
-/** So many at once, which is little work for the server at a time. */
+/** The most queues measured at once, which is little work for the server at a time. */
 const AT_ONCE = 16
 
 export async function measured<F>(
@@ -52,7 +52,7 @@ export function measuredReliable(
   return measured(families, (queue) => measureReliable(sender, queue), sum)
 }
 
-/** Of some shards; the subscribers are those of the shard that has the fewest. */
+/** The sum of the statistics of shards; the subscribers are those of the shard with the fewest. */
 export function sumOfDelayed(all: readonly DelayedQueueStats[]): DelayedQueueStats {
   const sum = (of: (stats: DelayedQueueStats) => number): number => all.reduce((total, one) => total + of(one), 0)
   const next = all.flatMap(({ nextDue }) => nextDue ?? [])

@@ -1,9 +1,9 @@
 import { Progress } from './progress.js'
 
-/** So many with one script, which takes the server a millisecond or two. */
+/** The most messages moved by one script, which takes the server a millisecond or two. */
 const PAGE = 100
 
-/** From one source after the other, until there are no more or `wanted` were moved. Resolves with how many were. */
+/** Moves messages from one source after the other, until there are no more or `wanted` were moved. Resolves with how many were. */
 export async function moveInPages(
   sources: readonly ((most: number) => Promise<number>)[],
   wanted: number,
@@ -20,7 +20,7 @@ export async function moveInPages(
   return moved
 }
 
-/** Each id from whichever source has it. */
+/** Moves messages by their ids, each from the source that has it. */
 export async function moveByIds(
   sources: readonly ((ids: readonly string[]) => Promise<number>)[],
   ids: readonly string[],

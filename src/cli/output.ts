@@ -3,7 +3,7 @@ import { inLargestUnit } from '../duration.js'
 
 const PREVIEW_LENGTH = 80
 
-/** Columns as wide as their widest cell, two spaces apart. */
+/** Formats rows into columns as wide as their widest cell, two spaces apart. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const columns = Math.max(0, ...rows.map((row) => row.length))
   const widths = Array.from({ length: columns }, (_, i) => Math.max(...rows.map((row) => (row[i] ?? '').length)))
@@ -15,14 +15,14 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   )
 }
 
-/** ISO text and the distance from now: `2026-01-31T12:00:00.000Z (in 4.2 s)`. */
+/** A time as ISO text with its distance from now: `2026-01-31T12:00:00.000Z (in 4.2 s)`. */
 export function moment(time: number, now: number): string {
   const distance = time - now
   const relative = distance < 0 ? `${inLargestUnit(-distance)} ago` : `in ${inLargestUnit(distance)}`
   return `${isoTime(time) ?? `${time} ms after 1970`} (${relative})`
 }
 
-/** `null` for times that a `Date` cannot hold; due times can be later. */
+/** A time as ISO text; `null` if a `Date` cannot hold it, as due times can be later. */
 export function isoTime(time: number | null): string | null {
   const date = new Date(time ?? NaN)
   return Number.isNaN(date.getTime()) ? null : date.toISOString()

@@ -6,16 +6,16 @@ import { bytesDocument, Undecodable } from './undecodable.js'
 
 const MOST_REASON = 100
 
-/** What is next in a delayed queue, in all of its shards together. */
+/** The next messages of a delayed queue, of all its shards together. */
 export interface PeekedDelayed {
   readonly stats: DelayedQueueStats
-  /** `shard`: its name; `null` in an ordinary queue. */
+  /** The pending messages; `shard` is the shard's name, `null` for an ordinary queue. */
   readonly scheduled: readonly (ScheduledMessage<unknown> & { readonly shard: string | null })[]
   readonly ready: readonly unknown[]
   readonly quarantined: readonly (QuarantinedEntry & { readonly shard: string | null })[]
 }
 
-/** Without a delayed queue it says so by its numbers. */
+/** The JSON document of a delayed queue; with zeros and empty lists if there is none. */
 export function delayedDocument(peeked: PeekedDelayed | null): object {
   if (peeked === null)
     return { now: null, pending: 0, scheduled: [], delivered: 0, ready: [], undecodable: [], quarantined: [] }
@@ -67,7 +67,7 @@ export function undecodableIn({ scheduled, ready }: PeekedDelayed): Undecodable[
   return [...scheduled.map(({ value }) => value), ...ready].filter((value) => value instanceof Undecodable)
 }
 
-/** Once, on stderr. */
+/** Warns once on stderr. */
 export function warnOfUndecodable(all: readonly Undecodable[]): void {
   const [first] = all
   if (first === undefined) return
@@ -91,12 +91,12 @@ function cell(value: unknown): string {
   return value instanceof Undecodable ? value.line : preview(value)
 }
 
-/** No element is null, so that a program sees where a value is missing. */
+/** The value; `null` for an undecodable one, because no element is null. */
 function valueOrNull(value: unknown): unknown {
   return value instanceof Undecodable ? null : value
 }
 
-/** The bytes of what could not be decoded, and its place in the list. */
+/** The bytes of undecodable elements, and their positions in the list. */
 function undecodableOf<T>(list: 'scheduled' | 'ready', items: readonly T[], valueOf: (item: T) => unknown) {
   return items.flatMap((item, index) => {
     const value = valueOf(item)

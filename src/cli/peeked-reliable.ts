@@ -26,10 +26,10 @@ interface ShownMessage extends Omit<QueuedMessage, 'payload' | 'problem'> {
   readonly payload: unknown
 }
 
-/** What is next in a reliable queue, in all of its shards together. */
+/** The next messages of a reliable queue, of all its shards together. */
 interface PeekedReliable {
   readonly figures: Omit<ReliableFigures, 'changes'>
-  /** `null` where they cannot be read. */
+  /** The limits; `null` if they cannot be read. */
   readonly limits: LimitFigures | null
   readonly isSharded: boolean
   readonly visible: readonly ShownMessage[]
@@ -94,7 +94,7 @@ export function reliablePeekDocument({
   }
 }
 
-/** Nothing without limits, pauses and batches. */
+/** The lines about limits, pauses and batches; empty without any. */
 function limitLines({ limits, heldBack, batches }: LimitFigures): string[] {
   const rate = ({ max, perMs }: { max: number; perMs: number }): string => `${max} in ${inLargestUnit(perMs)}`
   const of = (most: number | null, rated: { max: number; perMs: number } | null): string[] => [
@@ -139,7 +139,7 @@ function byTime(a: ShownMessage, b: ShownMessage): number {
   return byNumber(a.visibleAt, b.visibleAt)
 }
 
-/** What the codec cannot decode and a record that cannot be read become an `Undecodable`. */
+/** A message to show; an undecodable payload and an unreadable record become an `Undecodable`. */
 function shown(queue: string, { payload, problem, ...rest }: QueuedMessage, codec: Codec): ShownMessage {
   const value = problem === null ? orUndecodable(codec).decode(payload) : new Undecodable(payload, problem)
   return { queue, ...rest, payload: value }

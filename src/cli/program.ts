@@ -28,7 +28,7 @@ export async function runProgram(cli: CAC, argv: readonly string[]): Promise<num
   }
 }
 
-/** Also where the arguments cannot be parsed. */
+/** Whether `--json` was given, even if the arguments cannot be parsed. */
 function wantsJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   return argv.slice(0, end < 0 ? argv.length : end).includes('--json')
@@ -48,9 +48,13 @@ function define(cli: CAC): void {
   cli.showHelpOnExit = false
 
   withCodec(cli.command('offer <queue> <value> <delay>', 'Add a message to a delayed queue, delivered after a delay'))
-    .option('--layout <layout>', 'redisson: seen by all of Java’s RDelayedQueue; compact: scales', {
-      default: 'redisson',
-    })
+    .option(
+      '--layout <layout>',
+      'redisson: seen by all of Java’s RDelayedQueue; compact: scales; wheel: half the memory',
+      {
+        default: 'redisson',
+      },
+    )
     .example(`  $ redelayed offer orders '{"id":17}' 5s`)
     .example(`  $ redelayed offer reminders 'call Ada' 90m --codec string`)
     .action(offer)
@@ -110,6 +114,7 @@ function define(cli: CAC): void {
     .example('  $ redelayed pause mails')
     .example('  $ redelayed pause mails --operation add')
     .example('  $ redelayed pause mails --group tenant-7')
+    .example('  $ redelayed pause mails --task report')
     .example('  $ redelayed pause sharded --shards 12')
     .action(pause)
 
@@ -129,6 +134,7 @@ function define(cli: CAC): void {
       '--fix',
       'Repair what can be repaired safely, after printing the plan; deletes no message, delivers named queues only',
     )
+    .option('--within <time>', 'Begin with no other queue after this time; without --fix')
     .example('  $ redelayed doctor')
     .example('  $ redelayed doctor orders --fix')
     .action(doctor)
@@ -165,6 +171,7 @@ function withOperation(command: Command): Command {
   return command
     .option('--operation <operation>', 'poll: consumers get nothing; add: adding is refused', { default: 'poll' })
     .option('--group <name>', 'Only the messages of this group')
+    .option('--task <name>', 'Only the messages of this task')
     .option('--shards <n>', 'Of a sharded queue: how many shards its processes give, former ones too')
 }
 

@@ -11,7 +11,7 @@ const HEADINGS = ['RELIABLE QUEUE', 'VISIBLE', 'DELAYED', 'NEXT DUE', 'IN FLIGHT
 const GROUP_HEADINGS = ['CHANGES OF', 'GROUP', 'TO READ', 'TO ACKNOWLEDGE', 'READERS', 'LAST ASKED']
 const UNKNOWN = '?'
 
-/** One row for each queue and each shard; nothing without queues. */
+/** A table with a row for each queue and each shard; empty without queues. */
 export function reliableTable(families: Families): string[] {
   if (families.length === 0) return []
   const rows = families.flatMap(({ queue, figures, shards }) => {
@@ -36,7 +36,7 @@ function row(name: string, figures: ReliableFigures | RedelayedError): string[] 
   ]
 }
 
-/** How far the groups are that read the change streams; nothing where there is none. */
+/** A table of the groups that read change streams; empty without groups. */
 export function groupTable(families: Families): string[] {
   const rows = queuesOf(families).flatMap(({ queue, figures }) =>
     figures instanceof RedelayedError
@@ -53,7 +53,7 @@ export function groupTable(families: Families): string[] {
   return rows.length === 0 ? [] : table([GROUP_HEADINGS, ...rows])
 }
 
-/** One line for each operation that is disabled. */
+/** One line for each disabled operation. */
 export function pausedLines(families: Families): string[] {
   return families.flatMap(({ queue, figures, shards }) => {
     if (figures instanceof RedelayedError) return []
@@ -71,6 +71,15 @@ export function pausedLines(families: Families): string[] {
   })
 }
 
+/** One line for each queue with paused tasks. */
+export function taskLines(families: Families): string[] {
+  return families.flatMap(({ queue, figures }) =>
+    figures instanceof RedelayedError || figures.tasks.paused === 0
+      ? []
+      : [`${printable(queue)}: ${figures.tasks.paused} of its tasks paused in all processes.`],
+  )
+}
+
 /** One line for each queue with groups. */
 export function groupLines(families: Families): string[] {
   return families.flatMap(({ queue, figures }) =>
@@ -78,7 +87,7 @@ export function groupLines(families: Families): string[] {
   )
 }
 
-/** Nothing without groups. */
+/** The line about groups; none without groups. */
 export function groupLine({ ready, later, paused }: ReliableFigures['groups'], what: string): string[] {
   if (ready + later + paused === 0) return []
   return [`${what}: ${ready} with turns, ${later} that wait for a time, ${paused} paused.`]

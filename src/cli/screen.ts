@@ -1,6 +1,6 @@
 const CLEAR_TO_END = '\x1b[0J'
 
-/** What is written over again and again at a terminal. */
+/** A picture at a terminal that is redrawn in place. */
 export interface Screen {
   draw(lines: readonly string[]): void
 }
@@ -11,7 +11,7 @@ interface Terminal {
   write(text: string): unknown
 }
 
-/** Each picture takes the place of the one before. No line is longer than the terminal is wide, so that it is known how many there are. */
+/** Draws each picture over the one before. Lines are cut to the terminal's width, so that their number is known. */
 export function screenOn(terminal: Terminal): Screen {
   let height = 0
   return {

@@ -17,13 +17,13 @@ import { orUndecodable } from './undecodable.js'
 const CONNECT_TIMEOUT_MS = 3_000
 const COMMAND_TIMEOUT_MS = 5_000
 
-/** What a command works with: queues that do not deliver, and the output. */
+/** The tools of a command: queues that do not deliver, and the output. */
 export interface Session {
   readonly json: boolean
   readonly delayed: (queue: string) => DelayedQueue
   readonly reliable: (queue: string) => ReliableQueue
   readonly sharded: (queue: string, shards: number) => ShardedReliableQueue
-  /** What looks below the queues, on a connection of its own. */
+  /** Opens access to servers and keys, on a connection of its own. */
   readonly access: () => Promise<Access>
   /** Prints one JSON document with --json, and otherwise the lines. */
   readonly print: (document: unknown, lines: () => readonly string[]) => void
@@ -64,7 +64,7 @@ export function connectOptions({ url, cluster }: GlobalOptions): ClientOptions {
     ...(cluster ? { cluster: [url] } : { url }),
     connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
-    warnings: false, // `redelayed doctor` reports what they would
+    warnings: false, // `redelayed doctor` reports the same problems
     // every server speaks RESP2, and no command needs RESP3
     ioredis: { protocol: 2, connectionName: 'redelayed-cli' },
   }

@@ -35,7 +35,7 @@ export function bytesDocument(bytes: Buffer): { readonly hex: string; readonly s
   return { hex: bytes.toString('hex', 0, MOST_BYTES_SHOWN), size: bytes.length }
 }
 
-/** As a codec, but what it cannot decode becomes an `Undecodable`. */
+/** Wraps a codec so that undecodable bytes become an `Undecodable`. */
 export function orUndecodable(codec: Codec): Codec {
   return {
     name: codec.name,

@@ -1,4 +1,4 @@
-/** CommonJS, because only that knows where it is both in the source and in what was built. */
+/** CommonJS, because `__dirname` is right both in the source and in the build. */
 import fs = require('node:fs')
 
 const { version } = JSON.parse(fs.readFileSync(`${__dirname}/../../package.json`, 'utf8')) as {

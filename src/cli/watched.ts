@@ -5,30 +5,30 @@ import type { ReliableFigures } from '../doctor/measure-reliable.js'
 import { ChangeRates, COUNTED, type Counted, type Seen } from './change-rates.js'
 import { measured, measuredReliable, sumOfDelayed, type MeasuredFamily } from './measured.js'
 
-/** One queue at one moment, and since the moment before. */
+/** One queue at one moment, and its changes since the previous one. */
 export interface Observation {
   readonly queue: string
   readonly kind: 'delayed' | 'reliable'
   readonly shards: number | null
   readonly now: number
-  /** All that has not been delivered: visible or overdue ones, and delayed ones. */
+  /** All undelivered messages: visible or overdue ones, and delayed ones. */
   readonly pending: number
-  /** Visible, or overdue. */
+  /** Visible or overdue messages. */
   readonly due: number
-  /** For how long the first of these has been due. */
+  /** How long the first of these has been due, in milliseconds. */
   readonly oldestMs: number
-  /** `null` of a delayed queue. */
+  /** Messages in flight; `null` for a delayed queue. */
   readonly inFlight: number | null
   readonly dead: number | null
-  /** By how many messages a second the queue has grown; `null` the first time. */
+  /** The growth of the queue in messages a second; `null` the first time. */
   readonly growth: number | null
   /** Changes a second; `null` the first time, and where a shard keeps no changes. */
   readonly rates: Readonly<Record<Counted, number>> | null
   /** Whether there were more changes than were read. */
   readonly isPartial: boolean
-  /** Of the messages whose due time and delivery were both seen; `null` without any. */
+  /** The lateness of messages whose due time and delivery were both seen; `null` without any. */
   readonly lateness: { readonly messages: number; readonly medianMs: number; readonly mostMs: number } | null
-  /** What keeps the messages from consumers. */
+  /** Why consumers get no messages, if so. */
   readonly hint: 'paused' | 'not delivered' | null
 }
 
@@ -108,7 +108,7 @@ export class Watcher {
     }
   }
 
-  /** Of all shards; `null` where one keeps no changes, or has just begun to. */
+  /** The changes of all shards; `null` if one keeps no changes, or has just begun to. */
   async #seen(
     { queue, shards }: Family,
     known: MeasuredFamily<ReliableFigures> | undefined,

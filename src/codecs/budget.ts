@@ -2,20 +2,20 @@ import { DecodeError } from '../errors.js'
 import { Insertions } from './insertions.js'
 
 /**
- * How many elements one message may have: the items of its arrays, lists and sets, and the keys and values of its objects and maps,
- * as they are on the wire. Encoders refuse more, so that consumers can read every message.
+ * The most elements of a message: the encoded items of its arrays, lists and sets, and keys and values of its objects and
+ * maps. Encoders refuse more, so that consumers can read every message.
  */
 export const MAX_ELEMENTS = 1_000_000
-/** How much memory a message may take beside its elements, as a multiple of the largest payload. */
+/** The most memory of a message beside its elements, as a multiple of the largest payload. */
 const GROWTH = 4
 const LEAST_PAYLOAD = 16 * 1024 * 1024
 
-/** The memory of such an object in Node beside its content, rounded up: a few bytes of a message can create one. */
+/** The memory of an object in Node beside its content, rounded up: a few bytes of a message can create one. */
 export const BYTES_OF = { buffer: 256, set: 256, map: 256, date: 96 } as const
 
-/** What is left of the budget of one message. Decoders claim before they allocate. */
+/** The remaining budget of one message. Decoders claim before they allocate. */
 export class Budget {
-  /** How many elements are left. */
+  /** The remaining elements. */
   elements = 0
   readonly insertions = new Insertions()
   #bytes = 0
@@ -41,7 +41,7 @@ export class Budget {
     if (this.elements < 0) throw new DecodeError(codec, `they hold more than ${MAX_ELEMENTS} elements`)
   }
 
-  /** Claims memory for something that is larger than the elements it is made of. */
+  /** Claims memory for an object that is larger than its elements. */
   spend(codec: string, bytes: number): void {
     this.#bytes -= bytes
     if (this.#bytes < 0) throw new DecodeError(codec, `they become more than ${this.#granted} bytes in memory`)
@@ -53,8 +53,8 @@ const budget = new Budget()
 let depth = 0
 
 /**
- * The budget of the message: that of the decoder that called this one, such as a compression, else a new one. The decoder that opens it
- * closes it, also after an error.
+ * The budget of the message: the one that an outer decoder opened, such as a compression, or else a new one. The decoder that opens a
+ * budget closes it, also after an error.
  */
 export function openBudget(): Budget {
   if (depth++ === 0) budget.reset()

@@ -3,11 +3,11 @@ import { MAX_ELEMENTS } from './budget.js'
 import { MAX_DEPTH } from './codec.js'
 import { isConvertible, isPlain } from './instances.js'
 
-/** What a codec accepts beyond null, booleans, finite numbers, strings, arrays and plain objects. */
+/** The values that a codec accepts besides null, booleans, finite numbers, strings, arrays and plain objects. */
 export interface Accepts {
   /** Returns true for a leaf value that the codec represents without loss. */
   leaf(value: unknown): boolean
-  /** Why a text would be changed, also as the name of a property; `undefined` when it would not. */
+  /** Why the codec would change a text, also as the name of a property; `undefined` if it would not. */
   text?(text: string): string | undefined
   /** Names that a property must not have. */
   readonly refusedNames?: readonly string[]
@@ -63,7 +63,7 @@ class Walk {
     } else this.#fail(describe(part))
   }
 
-  /** The value that `JSON.stringify` and msgpackr write instead of the object; they do not call `toJSON` of the result. */
+  /** Checks the value that `JSON.stringify` and msgpackr write instead of the object; they do not call `toJSON` of the result. */
   #converted(part: { toJSON(key: string): unknown }): void {
     const result = part.toJSON(String(this.#path.at(-1) ?? ''))
     if (isConvertible(result)) {

@@ -11,7 +11,7 @@ const POOL_BYTES = 4096
 export class EntryIds {
   readonly #pool = Buffer.allocUnsafe(POOL_BYTES)
   #used = POOL_BYTES
-  /** In the lower half of its range, so that it does not wrap around in the life of a process. */
+  /** Starts in the lower half of its range, so that it does not wrap around in the life of a process. */
   #counter: number
 
   constructor(start = randomInt(2 ** (8 * COUNTER_BYTES - 1))) {

@@ -3,25 +3,35 @@ import { DecodeError } from '../errors.js'
 /**
  * The bytes of a pending entry, the same as member of the timeout ZSET and as element of the order LIST:
  * one byte with the length of the id, the id, the payload's length as 64-bit little endian, the payload.
- * Redisson since 3.21.1 writes an 8-byte id; an id of any other length but 16 means that the entry is in
- * no order LIST. Before 3.21.1: an 8-byte double as id, the length, the payload.
+ * Redisson since 3.21.1 writes an 8-byte id; an entry with an id of any other length except 16 is not in
+ * the order LIST. Before 3.21.1: an 8-byte double as id, the length, the payload.
  */
 export const ORDERED_ID_BYTES = 8
 export const UNORDERED_ID_BYTES = 5
 /** Ids that cannot be guessed: the counter, and 88 or 64 random bits. */
 export const UNGUESSABLE_ORDERED_ID_BYTES = 16
 export const UNGUESSABLE_UNORDERED_ID_BYTES = 13
+/** Ids of the wheel, which is never searched for a message by its bytes: the counter, and 40 or 80 random bits. */
+export const WHEEL_ID_BYTES = 10
+export const UNGUESSABLE_WHEEL_ID_BYTES = 15
 const NAMED_ID_BYTES: readonly number[] = [
   ORDERED_ID_BYTES,
   UNORDERED_ID_BYTES,
   UNGUESSABLE_ORDERED_ID_BYTES,
   UNGUESSABLE_UNORDERED_ID_BYTES,
+  WHEEL_ID_BYTES,
+  UNGUESSABLE_WHEEL_ID_BYTES,
 ]
-/** Marks an id of the old format, by a byte before it that is not in Redis. */
+/** An id of the old format with a mark before it, a byte that is not in Redis. */
 export const OLD_ID_BYTES = 9
 const OLD_MARK = 0x64 // the `d` of `dLc0`
 
 const LENGTH_BYTES = 8
+
+/** Whether an entry with this id may be in a bucket of the wheel. */
+export function isOfWheel(id: Uint8Array): boolean {
+  return id.length === WHEEL_ID_BYTES || id.length === UNGUESSABLE_WHEEL_ID_BYTES
+}
 
 export function encodeEntry(id: Uint8Array, payload: Uint8Array): Buffer {
   if (id.length === OLD_ID_BYTES) return encodeOld(id, payload)

@@ -1,12 +1,12 @@
 import { DecodeError } from '../errors.js'
 
-/** Collections of fewer elements are not measured: at their worst they take about a millisecond each. */
+/** The elements of a slice. Smaller collections are not measured: at worst they take about a millisecond each. */
 export const SLICE = 1024
 /** The time that slow slices may take in any message. */
 const FREE_MS = 100
 /** A slice is slow if it takes this many times as long as a slice of the smallest set: honest sets of doubles reach about a half of it. */
 const SLOW = 64
-/** So many slices may be slow, because the set grows, and one of `ONE_OF` more, because of garbage collection. */
+/** The slow slices allowed in any message, because the set grows; garbage collection may slow one more in every `ONE_OF`. */
 const FEW = 5
 const ONE_OF = 64
 /** The time for the characters of text keys, which V8 reads to hash them. */
@@ -70,7 +70,7 @@ export class Insertions {
   }
 }
 
-/** In milliseconds. */
+/** The CPU time of this process in milliseconds. */
 function cpuTime(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000

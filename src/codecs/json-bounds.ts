@@ -33,8 +33,8 @@ export function assertJsonDepth(codec: string, bytes: Buffer, maxDepth: number):
 }
 
 /**
- * Refuses a JSON text with more brackets, commas, colons and strings than `most`, in one pass over the bytes that ends with the
- * first one too many: for some megabytes of nothing else `JSON.parse` takes seconds and hundreds of megabytes.
+ * Refuses a JSON text with more brackets, commas, colons and strings than `most`, in one pass over the bytes that stops at the
+ * limit: for a few megabytes of these `JSON.parse` takes seconds and hundreds of megabytes.
  */
 export function assertFewJsonElements(codec: string, bytes: Buffer, most: number): void {
   let count = 0

@@ -9,6 +9,15 @@ const NAME = 'json'
 /**
  * JSON in UTF-8. A `Date` becomes its ISO text and stays text when decoded; everything else that JSON would drop or
  * change (bigint, NaN, Map, Set, functions, holes) is refused with its path.
+ *
+ * @throws nothing; its `encode` an EncodeError `ERR_ENCODE`, its `decode` a DecodeError `ERR_DECODE`
+ *
+ * @example
+ * ```ts
+ * import { codecs } from 'redelayed'
+ *
+ * const orders = client.getReliableQueue<Order>('orders', { codec: codecs.json() })
+ * ```
  */
 export function json<T = unknown>(): Codec<T> {
   return Object.freeze({

@@ -10,7 +10,7 @@ const TIMESTAMP = -1
 const ALLOWED_EXTENSIONS = [TIMESTAMP, 0]
 const MAX_NANOS = 999_999_999
 const MAX_DATE = 8.64e15
-/** For texts up to this length calling the platform takes longer than reading them. */
+/** The longest text that is checked here: for a short one a call of the platform takes longer. */
 const SHORT_TEXT = 128
 const NOT_ASCII = 0x8080_8080 | 0
 
@@ -50,7 +50,7 @@ following(MAP, SIZED, 0xde, [2, 4])
 /** msgpackr caches a view on the bytes that it decodes, and uses an existing one: so only one has to be created. */
 type Viewed = Buffer & { dataView?: DataView }
 
-/** How many values the containers around the present one still have. Shared, because a check never begins within another. */
+/** The remaining values of the containers around the current one. Shared, because a check never begins within another. */
 const open = new Uint32Array(MAX_DEPTH)
 
 /**
@@ -132,7 +132,7 @@ function isText(bytes: Buffer, view: DataView, start: number, end: number): bool
   return (all & NOT_ASCII) === 0 || isShortUtf8(bytes, view, start, end)
 }
 
-/** Table 3-7 of the Unicode standard: the second byte keeps out longer forms than needed, surrogates and what is above U+10FFFF. */
+/** Table 3-7 of the Unicode standard: the second byte excludes overlong forms, surrogates and code points above U+10FFFF. */
 function isShortUtf8(bytes: Buffer, view: DataView, start: number, end: number): boolean {
   for (let at = start; at < end;) {
     while (at + 4 <= end && (view.getInt32(at) & NOT_ASCII) === 0) at += 4
@@ -160,7 +160,7 @@ function extension(bytes: Buffer, start: number, size: number, budget: Budget): 
   if (!ALLOWED_EXTENSIONS.includes(type)) throw new DecodeError(NAME, `extension type ${type} is not supported`)
   if (type !== TIMESTAMP) return
   budget.spend(NAME, BYTES_OF.date)
-  if (!isTimestamp(bytes, start, size)) throw new DecodeError(NAME, `a timestamp at ${start} is no valid date`)
+  if (!isTimestamp(bytes, start, size)) throw new DecodeError(NAME, `a timestamp at ${start} is not a valid date`)
 }
 
 /** Whether a `Date` can hold the timestamp: of 4, 8 or 12 bytes, with nanoseconds below a second. */

@@ -12,7 +12,7 @@ const OPTIONS: Options & { skipValues: unknown[] } = {
   int64AsType: 'bigint',
   skipValues: [undefined],
 }
-/** msgpackr would write half of a surrogate pair as bytes that are no UTF-8, and rename `__proto__`. */
+/** msgpackr would write half of a surrogate pair as bytes that are not UTF-8, and rename `__proto__`. */
 const ACCEPTS: Accepts = {
   leaf: isLeaf,
   text: (text) => (text.isWellFormed() ? undefined : 'a text with a lone surrogate'),
@@ -25,6 +25,15 @@ const MAX_UINT64 = 2n ** 64n - 1n
  * MessagePack by msgpackr: null, booleans, numbers, bigints of 64 bits, strings, `Date`, `Buffer`/`Uint8Array`, arrays and
  * objects, readable by any MessagePack library. Integers of 64 bits decode as bigint, bytes as `Buffer`, every map as a
  * plain object.
+ *
+ * @throws nothing; its `encode` an EncodeError `ERR_ENCODE`, its `decode` a DecodeError `ERR_DECODE`
+ *
+ * @example
+ * ```ts
+ * import { codecs } from 'redelayed'
+ *
+ * const orders = client.getReliableQueue<Order>('orders', { codec: codecs.msgpack() }) // the default
+ * ```
  */
 export function msgpack<T = unknown>(): Codec<T> {
   const packr = new Packr(OPTIONS)
@@ -41,7 +50,7 @@ export function msgpack<T = unknown>(): Codec<T> {
     decode(bytes: Buffer): T {
       const text = onlyText(bytes)
       // only a text with a replacement character can have been invalid
-      if (text !== undefined && !text.includes('\ufffd')) return text as T
+      if (text !== undefined && text.indexOf('\ufffd') < 0) return text as T
       assertMsgpackBounds(bytes)
       try {
         return packr.unpack(bytes) as T

@@ -4,7 +4,18 @@ import type { Codec } from './codec.js'
 const NAME = 'string'
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The bare text in UTF-8, the bytes of Redisson's `StringCodec`. A lone surrogate, which UTF-8 cannot hold, is refused. */
+/**
+ * The bare text in UTF-8, the bytes of Redisson's `StringCodec`. A lone surrogate, which UTF-8 cannot hold, is refused.
+ *
+ * @throws nothing; its `encode` an EncodeError `ERR_ENCODE`, its `decode` a DecodeError `ERR_DECODE`
+ *
+ * @example
+ * ```ts
+ * import { codecs } from 'redelayed'
+ *
+ * const names = client.getQueue<string>('names', { codec: codecs.string() })
+ * ```
+ */
 export function string(): Codec<string> {
   return Object.freeze({
     name: NAME,

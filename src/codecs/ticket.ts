@@ -4,13 +4,15 @@ import {
   ORDERED_ID_BYTES,
   UNGUESSABLE_ORDERED_ID_BYTES,
   UNGUESSABLE_UNORDERED_ID_BYTES,
+  UNGUESSABLE_WHEEL_ID_BYTES,
   UNORDERED_ID_BYTES,
+  WHEEL_ID_BYTES,
 } from './entry.js'
 import { withoutShard } from './sharded-ticket.js'
 
 /**
- * What `offer` returns: 20, 24, (old entries) 26 or (`unguessableTickets`) 31 or 35 URL-safe characters that name one pending message
- * of one queue. It stays valid until the message is delivered, cancelled or rescheduled (which gives a new one). Those of a sharded
+ * The result of `offer`: 20, 24, (old entries) 26, (`layout: 'wheel'`) 27 or (`unguessableTickets`) 31, 34 or 35 URL-safe characters that name
+ * one pending message of one queue. It stays valid until the message is delivered, cancelled or rescheduled (which gives a new one). Tickets of a sharded
  * queue begin with the number of the shard and a dot.
  */
 export type Ticket = string
@@ -29,6 +31,8 @@ const ID_BYTES: readonly number[] = [
   OLD_ID_BYTES,
   UNGUESSABLE_ORDERED_ID_BYTES,
   UNGUESSABLE_UNORDERED_ID_BYTES,
+  WHEEL_ID_BYTES,
+  UNGUESSABLE_WHEEL_ID_BYTES,
 ]
 
 /** A shared buffer in which tickets are built: a bulk makes thousands. */
@@ -60,7 +64,19 @@ export function decodeTicket(rawName: string, queue: string, ticket: unknown): T
   return { id: bytes.subarray(0, checked - DUE_BYTES), due: readDue(bytes) }
 }
 
-/** The due time in a ticket, also one of a sharded queue, in epoch milliseconds by the Redis clock. */
+/**
+ * The due time in a ticket, also one of a sharded queue, in epoch milliseconds by the Redis clock.
+ *
+ * @throws InvalidTicketError `ERR_INVALID_TICKET`: the text is not a ticket
+ *
+ * @example
+ * ```ts
+ * import { dueOf } from 'redelayed'
+ *
+ * const ticket = await delayed.offer('to ada', '5m')
+ * console.log(new Date(dueOf(ticket)))
+ * ```
+ */
 export function dueOf(ticket: Ticket): number {
   return readDue(ticketBytes(withoutShard(ticket)))
 }

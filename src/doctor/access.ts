@@ -12,7 +12,7 @@ export interface Server {
   ask(command: string, ...args: string[]): Promise<unknown>
 }
 
-/** What an examination needs: a sender that chooses the server by key, and the single servers. */
+/** The connections of an examination: a sender that chooses the server by key, and the single servers. */
 export interface Access {
   readonly sender: Sender
   readonly isCluster: boolean

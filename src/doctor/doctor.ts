@@ -11,11 +11,12 @@ import { checkRights } from './checks/rights.js'
 import { checkStorage } from './checks/storage.js'
 import { discoverQueues, type Discovered } from './discover.js'
 import { beyond, findFamilies, MOST_QUEUES, namesOf } from './families.js'
-import type { Finding } from './finding.js'
+import { aboutServer, type Finding } from './finding.js'
 import { inspectQueue, type QueueState } from './inspect-queue.js'
 import { inspectReliable, type ReliableState } from './inspect-reliable.js'
 import { inspectServer, type ServerState } from './inspect-server.js'
 import { repair, planOf, type Repaired, type Step } from './repair.js'
+import { TimeLimit, UNLIMITED } from './time-limit.js'
 
 /** Receives texts about the progress, to show them to the user. */
 export type OnProgress = (what: string) => void
@@ -26,49 +27,108 @@ export interface Examination {
   readonly queues: readonly QueueState[]
   readonly reliable: readonly ReliableState[]
   readonly findings: readonly Finding[]
-  /** How many queues, with shards and queues of dead letters, were found and not examined. */
+  /** The number of queues, with shards and dead-letter queues, that were found and not examined. */
   readonly left: number
 }
 
 const SERVER_CHECKS = [checkStorage, checkReplication, checkClock, checkRights]
 const QUEUE_CHECKS = [checkKeys, checkDelivery, checkOrder, checkEntries]
 
-/** Examines the servers and the named queues, or all queues; changes nothing. */
-export async function examine(access: Access, names: readonly string[], onProgress: OnProgress): Promise<Examination> {
+/** So many reliable queues are examined at once: each is some short commands, of which most of the time is spent on the way. */
+const AT_ONCE = 8
+/** With a limit a queue gets this part of the time at most, so that one of ten million entries does not take that of all others. */
+const SHARE = 0.25
+
+/**
+ * Examines the servers and the named queues, or all queues; changes nothing.
+ *
+ * @param withinMs after so long it begins with no other queue. The search for queues gets half of it at most; then the queues come in a random order, so
+ * that those that are left are others each time
+ */
+export async function examine(
+  access: Access,
+  given: readonly string[],
+  onProgress: OnProgress,
+  withinMs = Infinity,
+  now?: () => number,
+): Promise<Examination> {
+  const limit = new TimeLimit(withinMs, now)
   const servers: ServerState[] = []
   for (const server of access.masters) {
     onProgress(`server ${server.address}`)
     servers.push(await inspectServer(server, access.isCluster))
   }
-  const named = new Set(names)
+  const named = new Set(given)
   const found =
     named.size > 0
       ? await namedQueues(access, [...named])
-      : await discoverQueues(access.masters, (n) => onProgress(`${n} queues found`))
-  const all = found.delayed.slice(0, named.size > 0 ? Infinity : MOST_QUEUES)
-  const others = [...new Set(found.reliable)]
+      : await discoverQueues(access.masters, (n) => onProgress(`${n} queues found`), limit.part(0.5))
+  const most = named.size > 0 ? Infinity : MOST_QUEUES
+  const inTurn = <T>(all: readonly T[]): T[] => (withinMs === Infinity ? [...all] : shuffled(all))
+  const names = { delayed: found.delayed, reliable: [...new Set(found.reliable)] }
+  const delayed = inTurn(names.delayed).slice(0, most)
+  const others = inTurn(names.reliable).slice(0, most)
   const queues: QueueState[] = []
-  for (const [index, name] of all.entries()) {
+  // both kinds get some of the time
+  const ofDelayed = others.length === 0 ? limit : limit.part(0.5)
+  for (const name of delayed) {
+    if (ofDelayed.isOver) break
     const twin = twinOf(name)
     const rival = named.size === 0 || (twin !== null && named.has(twin)) ? twin : null
-    queues.push(await examineQueue(access, { name, rival }, servers, `queue ${index + 1} of ${all.length}`, onProgress))
+    const which = `queue ${queues.length + 1} of ${delayed.length}`
+    const own = ofDelayed.part(1, withinMs * SHARE)
+    queues.push(await examineQueue(access, { name, rival }, servers, which, onProgress, own))
   }
   const reliable: ReliableState[] = []
-  for (const name of others.slice(0, named.size > 0 ? Infinity : MOST_QUEUES)) {
-    onProgress(`reliable queue ${name}`)
-    const state = await inspectReliable(access.sender, name)
-    if (state !== undefined) reliable.push(state)
+  let next = 0
+  const examineOthers = async (): Promise<void> => {
+    for (;;) {
+      const name = others[next]
+      if (name === undefined || limit.isOver) return
+      next++
+      onProgress(`reliable queue ${name}`)
+      const state = await inspectReliable(access.sender, name)
+      if (state !== undefined) reliable.push(state)
+    }
   }
+  await Promise.all(Array.from({ length: AT_ONCE }, examineOthers))
+  inOrderOf(names.delayed, queues)
+  inOrderOf(names.reliable, reliable)
   const findings = [
     ...servers.flatMap((state) => SERVER_CHECKS.flatMap((check) => check(state))),
     ...queues.flatMap((state) => QUEUE_CHECKS.flatMap((check) => check(state))),
     ...reliable.flatMap(checkReliable),
+    ...(found.isCut === true ? [searchWasCut(names)] : []),
   ]
-  const left = named.size > 0 ? 0 : beyond(found.delayed) + beyond(others)
+  const tooLate = delayed.length - queues.length + others.length - next
+  const left = tooLate + (named.size > 0 ? 0 : beyond(names.delayed) + beyond(names.reliable))
   return { isCluster: access.isCluster, servers, queues, reliable, findings, left }
 }
 
-/** Each with its shards, if it has some; the name alone where there is nothing. */
+function searchWasCut({ delayed, reliable }: Discovered): Finding {
+  const count = delayed.length + reliable.length
+  const found = `The doctor stopped the search for queues at ${count.toLocaleString('en')}, because of the time limit.`
+  return aboutServer('all servers', 'not-examined', 'info', found, { queues: count })
+}
+
+function shuffled<T>(all: readonly T[]): T[] {
+  const mixed = [...all]
+  for (let at = mixed.length - 1; at > 0; at--) {
+    const other = Math.floor(Math.random() * (at + 1))
+    const [one, two] = [mixed[at], mixed[other]] as [T, T]
+    mixed[at] = two
+    mixed[other] = one
+  }
+  return mixed
+}
+
+/** Sorts what was found of queues as their names are. */
+function inOrderOf(names: readonly string[], states: { readonly name: string }[]): void {
+  const places = new Map(names.map((name, place) => [name, place]))
+  states.sort((a, b) => (places.get(a.name) ?? 0) - (places.get(b.name) ?? 0))
+}
+
+/** The named queues, each with its shards, if any; only the name if it has no keys. */
 async function namedQueues(access: Access, names: readonly string[]): Promise<Discovered> {
   const families = await findFamilies(access, names)
   const isSharded = (name: string): boolean => {
@@ -82,7 +142,7 @@ async function namedQueues(access: Access, names: readonly string[]): Promise<Di
   }
 }
 
-/** The queues and how many repeats they have stored. Dead letters are a part of their queue, also where nothing else of it is left. */
+/** The queues and the numbers of their stored repeats. Dead letters are a part of their queue, even if nothing else of it is left. */
 export function reliableQueues(states: readonly ReliableState[]): Map<string, number> {
   const queues = new Map<string, number>()
   for (const { name, repeats } of states) {
@@ -107,7 +167,7 @@ export function treatment(
       onProgress(`repairing ${state.name}`)
       const steps = plan.filter(({ queue }) => queue === state.name)
       fixed.push(...(await repair(access.sender, state, steps)))
-      const after = await examineQueue(access, state, before.servers, 'recheck', onProgress)
+      const after = await examineQueue(access, state, before.servers, 'recheck', onProgress, UNLIMITED)
       left.push(...QUEUE_CHECKS.flatMap((check) => check(after)))
       left.push(...before.reliable.filter(({ name }) => name === state.name).flatMap(checkReliable))
     }
@@ -122,6 +182,7 @@ async function examineQueue(
   servers: readonly ServerState[],
   which: string,
   onProgress: OnProgress,
+  limit: TimeLimit,
 ): Promise<QueueState> {
   let entries = 0
   const onEntries = (more: number): void => {
@@ -129,5 +190,5 @@ async function examineQueue(
     onProgress(`${which}, ${queue.name}: ${entries.toLocaleString('en')} entries`)
   }
   onEntries(0)
-  return inspectQueue(access, queue, servers[0]?.acl?.user, onEntries)
+  return inspectQueue(access, queue, servers[0]?.acl?.user, onEntries, limit)
 }

@@ -9,21 +9,21 @@ import { isRefusal } from './refusals.js'
 /** A queue as its users see it: an ordinary one, or the shards of one. */
 export interface Family {
   readonly queue: string
-  /** Those that have keys, at least one, in the order of their numbers; `null` for an ordinary queue. */
+  /** The shards with keys, at least one, in the order of their numbers; `null` for an ordinary queue. */
   readonly shards: readonly string[] | null
 }
 
 export interface Families {
   readonly delayed: readonly Family[]
   readonly reliable: readonly Family[]
-  /** How many queues, with shards, were found beside these. */
+  /** The number of further queues, with shards, that were found. */
   readonly left: number
 }
 
-/** So many queues of a kind, with shards, are looked at where none is named: a stranger can make a million, and each takes some commands. */
+/** The most queues of a kind, with shards, to examine without names: another program can make a million, and each takes some commands. */
 export const MOST_QUEUES = 10_000
 
-/** The named queues, of each kind that there is anything of, and delayed ones where there is nothing; without names all of this Redis. */
+/** Finds the named queues, of each kind that has keys, or as delayed queues if there are none; without names all queues of this Redis. */
 export async function findFamilies(
   access: Access,
   names: readonly string[],
@@ -53,17 +53,17 @@ export async function findFamilies(
   return { delayed, reliable, left: 0 }
 }
 
-/** How many there are beside those that are looked at. */
+/** The number of queues beyond those to examine. */
 export function beyond(names: readonly string[]): number {
   return Math.max(0, names.length - MOST_QUEUES)
 }
 
-/** The names of all queues that they consist of. */
+/** The names of all queues of the families. */
 export function namesOf(families: readonly Family[]): string[] {
   return families.flatMap(({ queue, shards }) => shards ?? [queue])
 }
 
-/** Sorted names, the shards of one queue put together. */
+/** Groups sorted names, with the shards of one queue together. */
 export function familiesOf(names: readonly string[]): Family[] {
   const families: Family[] = []
   const shards = new Map<string, string[]>()
@@ -82,7 +82,7 @@ export function familiesOf(names: readonly string[]): Family[] {
   return families.map(({ queue, shards: own }) => ({ queue, shards: own?.filter(() => true) ?? null }))
 }
 
-/** The names of all shards that there can be: Redis does not know how many there are. */
+/** The names of all possible shards, because Redis does not know their number. */
 function shardsOf(queue: string): string[] {
   if (/[{}]/.test(queue)) return []
   return Array.from({ length: MAX_SHARDS }, (_, shard) => shardName(queue, shard, (name) => name))
@@ -107,8 +107,8 @@ async function findFamily(
 }
 
 function delayedKeys(name: string): string[] {
-  const { timeouts, order, destination, quarantine } = queueKeys(name)
-  return [timeouts, order, destination, quarantine]
+  const { timeouts, order, destination, quarantine, wheel } = queueKeys(name)
+  return [timeouts, order, destination, quarantine, wheel]
 }
 
 function reliableAndDead(name: string): string[] {
@@ -117,10 +117,10 @@ function reliableAndDead(name: string): string[] {
   return [...listKeys(keys).filter((key) => key !== keys.channel && key !== keys.ends), messages]
 }
 
-/** False also where the user may not look. */
+/** Whether one of the keys exists; false also without the right to check. */
 async function anyExists(sender: Sender, keys: readonly string[]): Promise<boolean> {
   try {
-    return asInteger(await sender.call('EXISTS', keys, { idempotent: true })) > 0
+    return asInteger(await sender.call('EXISTS', keys, { resend: 'reads' })) > 0
   } catch (error) {
     if (isRefusal(error)) return false
     throw error

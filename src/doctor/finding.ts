@@ -19,6 +19,11 @@ export const MEANINGS = {
     repair: 'Find processes that hold the queue and are blocked or cut off; with no subscriber, start one.',
     fix: 'moves what is due to the queue, as a process that holds it would',
   },
+  'not-promoted': {
+    means:
+      'Messages with layout wheel lie in buckets although their minute is near. Processes of Java and of older versions do not see these.',
+    repair: 'Start a consumer of this queue with this version, or call getDelayedQueue on it in a process that stays.',
+  },
   'order-missing': {
     means: 'They are delivered on time, but size, readAll, poll and remove of RDelayedQueue in Java do not see them.',
     repair: 'Find what deletes or evicts single keys of a queue.',
@@ -54,7 +59,7 @@ export const MEANINGS = {
     repair: 'Find out what else uses the name, and rename or delete that key.',
   },
   'setting-without-effect': {
-    means: 'It is no value of this setting, so the queue goes by the default. setConfig did not write it.',
+    means: 'It is not a value of this setting, so the queue uses the default. setConfig did not write it.',
     repair: 'Find out who wrote it, and set it again with setConfig; null removes it.',
   },
   'repeat-unreadable': {
@@ -65,6 +70,11 @@ export const MEANINGS = {
     means: 'No consumer polls the queue, or none can read these repeats, so that their messages are not prepared.',
     repair: 'Start a consumer or a worker of this queue.',
   },
+  'repeat-stopped': {
+    means:
+      'The time of the next message is missing, or later than the next tick: another program has changed it, or the clock of Redis was ahead and is set back. No poll looks at it before that time.',
+    repair: 'Call upsertSchedule again with the same definition, as at the start of every process.',
+  },
   paused: {
     means:
       'Until it is enabled again, `add` is refused where it is disabled, and no consumer gets a message where `poll` is.',
@@ -74,16 +84,25 @@ export const MEANINGS = {
     means: 'No consumer gets a message of these groups until they are resumed.',
     repair: 'Call resumeGroup, or `redelayed resume --group`, when the reason of the pause is over.',
   },
+  'tasks-paused': {
+    means: 'No consumer gets a message of these tasks until they are resumed.',
+    repair: 'Call resumeTask, or `redelayed resume --task`, when the reason of the pause is over.',
+  },
   'group-claims-lost': {
     means:
       'Groups have more claims by their counts than consumers have messages: with groupConcurrency the slots between are taken for good.',
     repair:
       'Find what removes single keys or fields of the queue. When the queue has no claims, setConfig with groupConcurrency sets the counts right.',
   },
+  'place-lost': {
+    means: 'No poll finds them: another program, or an eviction, has deleted their places in the schedules.',
+    repair:
+      'Find what deletes or evicts single keys or members of a queue. Add them again under their ids, or remove them by their ids.',
+  },
   'changes-not-recorded': {
     means:
       'A script could not write into the change stream, whose epoch has ended: readers must compare the whole queue.',
-    repair: 'Rename or delete the key if it is no stream; else set changes to false with setConfig, and on again.',
+    repair: 'Rename or delete the key if it is not a stream; else set changes to false with setConfig, and on again.',
   },
   'changes-behind': {
     means: 'The groups acknowledge too few changes. At the bound, adding is refused with a ChangesBehindError.',
@@ -144,7 +163,7 @@ export const MEANINGS = {
   },
   'clock-skew': {
     means:
-      'redelayed goes by the clock of Redis. Redisson goes by its own, and offerAt gets dates by this one: they are off by that.',
+      'redelayed uses the clock of Redis. Redisson uses its own, and offerAt gets dates of this machine: they are off by that.',
     repair: 'Let NTP keep all clocks, here and on the Redis server.',
   },
   'server-too-old': {
@@ -155,8 +174,12 @@ export const MEANINGS = {
     means: 'What needs them fails with an AuthError.',
     repair: 'Grant them with ACL SETUSER; docs/wire-format.md has the whole list.',
   },
+  'partly-examined': {
+    means: 'The doctor did not read all entries of this queue; its findings are about those that it read.',
+    repair: 'Name the queue, without --within: `redelayed doctor` then reads all of it.',
+  },
   'not-examined': {
-    means: 'It was refused or is not known there, as managed services do; it says nothing good or bad.',
+    means: 'The server refused the command or does not know it, as managed services do; it says nothing good or bad.',
     repair: 'Read it in the console of the service, or run the doctor as a user who may.',
   },
 } as const satisfies Readonly<Record<string, Meaning>>
@@ -166,10 +189,10 @@ export type Code = keyof typeof MEANINGS
 export interface Finding {
   readonly code: Code
   readonly level: Level
-  /** The queue or the server concerned; both are `null` where the finding concerns the connection as a whole. */
+  /** The queue or the server concerned; both are `null` if the finding is about the connection as a whole. */
   readonly queue: string | null
   readonly server: string | null
-  /** What was found, in a sentence. */
+  /** The finding in a sentence. */
   readonly found: string
   readonly figures: Readonly<Record<string, unknown>>
   /** Whether `--fix` repairs this finding. */
@@ -199,7 +222,7 @@ export function aboutServer(
   return { code, level, queue: null, server, found, figures, fixable: false }
 }
 
-/** `--fix` delivers entries only where their destination list is known. */
+/** Whether `--fix` delivers entries: only if their destination list is known. */
 export function deliverable(rival: string | null): { readonly isFixable: boolean; readonly unless: string } {
   if (rival === null) return { isFixable: true, unless: '' }
   return {
@@ -212,7 +235,7 @@ export function meaningOf(code: Code): Meaning {
   return MEANINGS[code]
 }
 
-/** `1 entry`, `1,234 entries`. */
+/** A count with its noun: `1 entry`, `1,234 entries`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : many}`
 }

@@ -17,7 +17,7 @@ export interface AclRules {
   readonly categories: Readonly<Record<string, readonly string[]>>
 }
 
-/** Only the command counts here, not the keys in it. */
+/** Sample keys, because only the command matters here. */
 const SAMPLE = queueKeys('redelayed:doctor')
 
 export async function inspectAcl(
@@ -76,7 +76,7 @@ async function byDryRun(server: Server, user: string): Promise<May | undefined> 
 }
 
 /**
- * What the user is denied: the command, a key of it, or nothing; `undefined` if the server has no dry run. A command that the server
+ * Whether the user is denied the command, a key of it, or nothing; `undefined` if the server has no dry run. A command that the server
  * lacks counts as allowed.
  */
 async function dryRun(
@@ -94,7 +94,7 @@ async function dryRun(
   }
 }
 
-/** A bound, far above the number of commands, because the rules are read once for each command. */
+/** The most rules, far above the number of commands, because the rules are read once for each command. */
 const MAX_RULES = 20_000
 
 /** Evaluates the rules in this process: before Redis 7, or when the dry run is refused. */

@@ -5,14 +5,14 @@ import type { Sender } from '../store/sender.js'
 
 /** The change stream of a reliable queue. */
 export interface ChangesState extends StatusReply {
-  /** How many of the last entries were examined, and how many of those no script of this package wrote. */
+  /** The number of last entries that were examined; another program wrote `foreign` of them. */
   readonly examined: number
   readonly foreign: number
 }
 
 const MOST_EXAMINED = 10
 
-/** `undefined` where the queue keeps no changes, and there are none. */
+/** Inspects the change stream; `undefined` if the queue keeps no changes and there are none. */
 export async function inspectChanges(sender: Sender, keys: ReliableKeys): Promise<ChangesState | undefined> {
   const store = new ReliableChangeStore(sender, keys)
   const status = await store.status()

@@ -7,7 +7,8 @@ import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
 import { wrongTypesOf, type WrongType } from './key-types.js'
 import { Refusals } from './refusals.js'
-import { recheckSuspects } from './recheck.js'
+import { RECHECK_MS, recheckSuspects } from './recheck.js'
+import { UNLIMITED, type TimeLimit } from './time-limit.js'
 
 /** The state of one queue; `contents` is `undefined` when a key is of another type. */
 export interface QueueState {
@@ -31,6 +32,8 @@ export interface QueueContents {
   /** The number of entries due for longer than the grace time. */
   readonly overdue: number
   readonly mostOverdueMs: number
+  /** The number of buckets that should have been moved to the schedule. */
+  readonly unpromoted: number
   readonly nextDue: number | null
   readonly delivered: number
   readonly quarantined: number
@@ -43,10 +46,15 @@ export interface QueueContents {
   readonly missing: readonly EntryName[]
   /** The number of entries that the first pass did not find and the recheck could not decide. */
   readonly suspected: number
+  /** How many elements of the order list and entries of the schedule were read before the time was over; `undefined`: all. */
+  readonly readInTime?: number | undefined
 }
 
 /** The grace time: a transfer may be running. */
 export const GRACE_MS = 1_000
+
+/** The grace time of a bucket, which is moved in steps, and long before its messages are due. */
+const PROMOTION_GRACE_MS = 15_000
 
 /** Entries that one script reads. */
 export const PAGE = 250
@@ -54,6 +62,8 @@ export const PAGE = 250
 const IDS_AT_ONCE = 1_000_000
 /** The most suspects in memory. */
 const MOST_SUSPECTS = 10_000
+/** Entries that are suspects when the time is over are looked for so long: else each would be one "perhaps" more. */
+const LEAST_RECHECK_MS = 1_000
 
 export type OnProgress = (entries: number) => void
 
@@ -63,6 +73,7 @@ export async function inspectQueue(
   { name, rival }: Pick<QueueState, 'name' | 'rival'>,
   user: string | undefined,
   onProgress: OnProgress,
+  limit = UNLIMITED,
 ): Promise<QueueState> {
   const keys = queueKeys(name)
   const refusals = new Refusals()
@@ -90,7 +101,7 @@ export async function inspectQueue(
   }
   if (wrongTypes.length > 0) return state
   try {
-    const contents = inspectContents(access.sender, keys, onProgress)
+    const contents = inspectContents(access.sender, keys, onProgress, limit)
     return { ...state, contents: await refusals.unlessRefused('what is in the queue', contents) }
   } catch (error) {
     if (!(error instanceof CrossSlotError)) throw error
@@ -115,69 +126,102 @@ async function countSubscribers({ all }: Access, { channel }: QueueKeys, refusal
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-function expectedTypes({ timeouts, order, destination, quarantine }: QueueKeys): [key: string, type: string][] {
-  return [[timeouts, 'zset'], ...[order, destination, quarantine].map((key): [string, string] => [key, 'list'])]
+function expectedTypes({ timeouts, wheel, order, destination, quarantine }: QueueKeys): [key: string, type: string][] {
+  return [
+    ...[timeouts, wheel].map((key): [string, string] => [key, 'zset']),
+    ...[order, destination, quarantine].map((key): [string, string] => [key, 'list']),
+  ]
 }
 
-async function inspectContents(sender: Sender, keys: QueueKeys, onProgress: OnProgress): Promise<QueueContents> {
-  const { timeouts } = keys
+async function inspectContents(
+  sender: Sender,
+  keys: QueueKeys,
+  onProgress: OnProgress,
+  limit: TimeLimit,
+): Promise<QueueContents> {
+  const { timeouts, wheel } = keys
   const counts = await new DelayedStore(sender, keys).stats()
   const { now, nextDue, pending, delivered, quarantined } = counts
   const latest = String(now - GRACE_MS)
-  const overdue = asInteger(await sender.call('ZCOUNT', [timeouts, '0', latest], { idempotent: true }))
+  const overdue = asInteger(await sender.call('ZCOUNT', [timeouts, '0', latest], { resend: 'reads' }))
   const [, most] = (await sender.call('ZRANGEBYSCORE', [timeouts, '0', latest, 'WITHSCORES', 'LIMIT', '0', '1'], {
-    idempotent: true,
+    resend: 'reads',
   })) as [unknown?, unknown?]
   const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - Number(asText(most)))
-  const comparison = await inspectBoth(sender, keys, onProgress)
-  return { pending, overdue, mostOverdueMs, nextDue, delivered, quarantined, ...comparison }
+  const promotable = String(now - PROMOTION_GRACE_MS)
+  const unpromoted = asInteger(await sender.call('ZCOUNT', [wheel, '-inf', promotable], { resend: 'reads' }))
+  const comparison = await inspectBoth(sender, keys, onProgress, { limit })
+  return { pending, overdue, mostOverdueMs, unpromoted, nextDue, delivered, quarantined, ...comparison }
 }
 
 type Comparison = Pick<
   QueueContents,
-  'negative' | 'malformed' | 'malformedDue' | 'old' | 'orphans' | 'missing' | 'suspected'
+  'negative' | 'malformed' | 'malformedDue' | 'old' | 'orphans' | 'missing' | 'suspected' | 'readInTime'
 >
 
 /**
  * Compares the order list with the schedule. The ids of a long list do not fit into memory, so the list is walked once for each
- * share of them. Both change meanwhile, so missing entries are only suspects.
+ * share of them. Both change meanwhile, so missing entries are only suspects. With a limit the list gets half of the time, so that some of the schedule
+ * is read in any case; with a part of the list no entry is a suspect.
  */
 export async function inspectBoth(
   sender: Sender,
   keys: QueueKeys,
   onProgress: OnProgress,
-  { idsAtOnce = IDS_AT_ONCE, recheckMs }: { idsAtOnce?: number; recheckMs?: number } = {},
+  {
+    idsAtOnce = IDS_AT_ONCE,
+    recheckMs = RECHECK_MS,
+    limit = UNLIMITED,
+  }: { idsAtOnce?: number; recheckMs?: number; limit?: TimeLimit } = {},
 ): Promise<Comparison> {
   const store = new DelayedStore(sender, keys)
-  const length = asInteger(await sender.call('LLEN', [keys.order], { idempotent: true }))
+  const length = asInteger(await sender.call('LLEN', [keys.order], { resend: 'reads' }))
   const shares = Math.max(1, Math.ceil(length / idsAtOnce))
   const sums = { negative: 0, malformed: 0, malformedDue: 0, old: 0, orphans: 0 }
   const suspects: EntryName[] = []
-  let suspected = 0
-  for (let share = 0; share < shares; share++) {
+  let [suspected, read] = [0, 0]
+  const ofList = limit.part(0.5)
+  const note = (entries: number): void => {
+    read += entries
+    onProgress(entries)
+  }
+  /** False if the time was over before its end. */
+  const walk = async (share: number): Promise<boolean> => {
     const isMine = (id: number) => id % shares === share
     const listed = new Set<number>()
+    let isListWhole = true
     for await (const { orphans, prefixes } of orderPages(store)) {
       if (share === 0) sums.orphans += orphans
       for (const id of prefixes.map(shortId)) if (isMine(id)) listed.add(id)
-      onProgress(prefixes.length)
+      note(prefixes.length)
+      isListWhole = !ofList.isOver
+      if (!isListWhole) break
     }
+    if (!isListWhole && share > 0) return false
     for await (const page of schedulePages(store)) {
       if (share === 0)
         for (const sum of ['negative', 'malformed', 'malformedDue', 'old'] as const) sums[sum] += page[sum]
-      for (const entry of page.ordered) {
+      for (const entry of isListWhole ? page.ordered : []) {
         const id = shortId(entry.prefix)
         if (!isMine(id) || listed.has(id)) continue
         if (suspects.length < MOST_SUSPECTS) suspects.push(entry)
         else suspected++
       }
-      onProgress(page.ordered.length)
+      note(page.ordered.length)
+      if (limit.isOver) return false
     }
+    return isListWhole
   }
-  const { missing, unsure } = await recheckSuspects(sender, keys, suspects, recheckMs)
+  let done = 0
+  while (done < shares && (await walk(done))) done++
+  const leftMs = Math.max(LEAST_RECHECK_MS, limit.leftMs)
+  const { missing, unsure } = await recheckSuspects(sender, keys, suspects, Math.min(recheckMs, leftMs))
   // if the recheck found that no suspect is missing, the unchecked suspects were probably offered during the examination, too
   const isHealthy = missing.length + unsure === 0
-  return { ...sums, missing, suspected: isHealthy ? 0 : suspected + unsure }
+  return {
+    ...{ ...sums, missing, suspected: isHealthy ? 0 : suspected + unsure },
+    ...(done < shares && { readInTime: read }),
+  }
 }
 
 async function* orderPages(store: DelayedStore) {

@@ -4,12 +4,13 @@ import type { Sender } from '../store/sender.js'
 import { resolveSettings } from '../options.js'
 import { isSetting, SETTING_NAMES } from '../reliable/config.js'
 import { readRepeat } from '../reliable/repeats/repeat-definition.js'
+import { nextTickOf, type TickRule } from '../reliable/repeats/ticks.js'
 import { DecodeError } from '../errors.js'
 import { ReliableGroupStore } from '../store/reliable-group-store.js'
 import type { ClaimsReply } from '../store/reliable-group-scripts.js'
 import { measureReliable, type ReliableFigures } from './measure-reliable.js'
 import { inspectChanges, type ChangesState } from './inspect-changes.js'
-import { wrongTypesOf, type WrongType } from './key-types.js'
+import { isWrong, typesOf, type WrongType } from './key-types.js'
 import { Pace } from './pace.js'
 import { Refusals } from './refusals.js'
 
@@ -20,16 +21,28 @@ export interface ReliableState {
   /** Stored settings that the scripts ignore. */
   readonly settings: readonly StoredSetting[]
   readonly repeats: StoredRepeats
-  /** `undefined` where it keeps none, or they could not be read. */
+  /** The changes; `undefined` if the queue keeps none, or they could not be read. */
   readonly changes: ChangesState | undefined
-  /** `undefined` where it could not be counted. */
+  /** The figures; `undefined` if the queue could not be counted. */
   readonly figures: Figures | undefined
-  /** The claims of groups; nothing where they were not looked at. */
+  /** The claims of groups; `null` or missing if they were not examined. */
   readonly claims?: ClaimsReply | null | undefined
   readonly refusals: Refusals
 }
 
-export type Figures = Pick<ReliableFigures, 'visible' | 'oldestMs' | 'addPaused' | 'pollPaused' | 'repeats' | 'groups'>
+export type Figures = Pick<
+  ReliableFigures,
+  | 'total'
+  | 'visible'
+  | 'delayed'
+  | 'inFlight'
+  | 'oldestMs'
+  | 'addPaused'
+  | 'pollPaused'
+  | 'repeats'
+  | 'groups'
+  | 'tasks'
+>
 
 export interface StoredSetting {
   readonly name: string
@@ -43,37 +56,56 @@ export interface StoredRepeats {
   readonly examined: number
   /** The number of repeats for which no process prepares messages. */
   readonly unreadable: number
-  /** The first of them, and why. */
+  /** The first unreadable repeats, with the reasons. */
   readonly examples: readonly { readonly name: string; readonly why: string }[]
+  /** The names of readable repeats whose next message is prepared later than their definition says, or never. */
+  readonly stopped: readonly string[]
 }
 
-/** Longer than every valid setting; longer values are not read. */
+/** When the next message of a repeat is prepared: `null` for never. */
+interface RepeatTime {
+  readonly name: Buffer
+  readonly rule: TickRule
+  readonly at: number | null
+}
+
+/** More than the longest valid setting; longer values are not read. */
 const SETTING_BYTES = 64
 const REPEATS_PER_SCAN = '10'
 /** The most repeats of a queue to read. */
 const MOST_REPEATS = 10_000
 const EXAMPLES = 10
-/** With more groups that have claims, these are not looked at: one script reads them all. */
+/** With more groups that have claims, these are not examined, because one script reads all. */
 const MOST_GROUPS = 1_000
-const NO_REPEATS: StoredRepeats = { stored: 0, examined: 0, unreadable: 0, examples: [] }
+const NO_REPEATS: StoredRepeats = { stored: 0, examined: 0, unreadable: 0, examples: [], stopped: [] }
 
 /** `undefined` if none of its keys exists. */
 export async function inspectReliable(sender: Sender, name: string): Promise<ReliableState | undefined> {
   const keys = reliableKeys(name)
   const refusals = new Refusals()
-  const types = expectedTypes(keys)
-  const exist = await refusals.unlessRefused('the keys of the reliable queue (EXISTS)', anyExists(sender, types))
+  const expected = expectedTypes(keys)
+  const found = await refusals.unlessRefused('the types of the keys (TYPE)', typesOf(sender, expected))
+  const exist =
+    found === undefined
+      ? await refusals.unlessRefused('the keys of the reliable queue (EXISTS)', anyExists(sender, expected))
+      : found.length > 0
   if (exist === false) return undefined
-  const wrongTypes = (await refusals.unlessRefused('the types of the keys (TYPE)', wrongTypesOf(sender, types))) ?? []
+  const wrongTypes = found?.filter(isWrong) ?? []
   const isRight = (key: string): boolean => !wrongTypes.some((wrong) => wrong.key === key)
-  const settings = isRight(keys.config)
+  // what is not there is not asked for: with ten thousand queues these are most of the commands
+  const isThere = (key: string): boolean => found === undefined || found.some((one) => one.key === key)
+  const isLegible = (key: string): boolean => isThere(key) && isRight(key)
+  const settings = isLegible(keys.config)
     ? await refusals.unlessRefused('the settings (HSTRLEN, HMGET)', settingsWithoutEffect(sender, keys))
     : undefined
-  const repeats = isRight(keys.repeats)
-    ? await refusals.unlessRefused('the repeats (HLEN, HSCAN)', storedRepeats(sender, keys))
+  const repeats = isLegible(keys.repeats)
+    ? await refusals.unlessRefused(
+        'the repeats (HLEN, HSCAN, ZMSCORE)',
+        storedRepeats(sender, keys, isRight(keys.ticks)),
+      )
     : undefined
   const changes =
-    isRight(keys.config) && isRight(keys.changes)
+    isRight(keys.config) && isRight(keys.changes) && (isThere(keys.config) || isThere(keys.changes))
       ? await refusals.unlessRefused(
           'the changes (XLEN, XRANGE, XREVRANGE, XINFO, XPENDING)',
           inspectChanges(sender, keys),
@@ -83,9 +115,14 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     wrongTypes.length > 0
       ? undefined
       : await refusals.unlessRefused('the messages and the pauses (EVALSHA)', measureReliable(sender, name))
+  // by a clock that was read after the times, so that a repeat that goes on meanwhile does not seem to have stopped
+  const stopped =
+    repeats &&
+    figures &&
+    (await refusals.unlessRefused('the times of repeats (HGET)', stoppedOf(sender, keys, repeats.times, figures.now)))
   const store = new ReliableGroupStore(sender, resolveSettings({}), keys)
   const claims =
-    isRight(keys.groups) && isRight(keys.inFlight)
+    isLegible(keys.groups) && isRight(keys.inFlight)
       ? await refusals.unlessRefused('the claims of groups (EVALSHA)', store.claims(MOST_GROUPS))
       : undefined
   return {
@@ -94,7 +131,7 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     claims,
     wrongTypes,
     settings: settings ?? [],
-    repeats: repeats ?? NO_REPEATS,
+    repeats: repeats ? { ...repeats.read, stopped: stopped ?? [] } : NO_REPEATS,
     changes,
     refusals,
   }
@@ -119,6 +156,7 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     groupWakes,
     groups,
     groupPauses,
+    taskPauses,
     batches,
     batchesAt,
     due,
@@ -130,63 +168,108 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     [completed, 'hash'],
     [completedAt, 'zset'],
     [rate, 'string'],
-    ...[groupOrder, groupTurns, groupWakes, groupPauses].map((key) => [key, 'zset'] as const),
+    ...[groupOrder, groupTurns, groupWakes, groupPauses, taskPauses].map((key) => [key, 'zset'] as const),
     [groups, 'hash'],
     [batches, 'hash'],
     [batchesAt, 'zset'],
   ]
 }
 
-/** One key after the other: a cluster may have them in different slots. */
+/** Checks one key after the other: a cluster may have them in different slots. */
 async function anyExists(sender: Sender, keys: readonly (readonly [key: string, type: string])[]): Promise<boolean> {
-  const found = await Promise.all(keys.map(([key]) => sender.call('EXISTS', [key], { idempotent: true })))
+  const found = await Promise.all(keys.map(([key]) => sender.call('EXISTS', [key], { resend: 'reads' })))
   return found.some((reply) => asFlag(reply))
 }
 
 async function settingsWithoutEffect(sender: Sender, { config }: ReliableKeys): Promise<StoredSetting[]> {
-  const found = await Promise.all(
-    SETTING_NAMES.map(async (name): Promise<StoredSetting | undefined> => {
-      const length = asInteger(await sender.call('HSTRLEN', [config, name], { idempotent: true }))
-      if (length > SETTING_BYTES) return { name, value: null }
-      const [reply] = asArray(await sender.call('HMGET', [config, name], { idempotent: true }))
-      if (reply === null || reply === undefined) return undefined
-      const value = asText(reply)
-      return isSetting(name, value) ? undefined : { name, value }
-    }),
+  const lengths = await Promise.all(
+    SETTING_NAMES.map((name) => sender.call('HSTRLEN', [config, name], { resend: 'reads' })),
   )
-  return found.filter((setting) => setting !== undefined)
+  const isLong = (at: number): boolean => asInteger(lengths[at]) > SETTING_BYTES
+  const short = SETTING_NAMES.filter((_, at) => !isLong(at))
+  const values = short.length === 0 ? [] : asArray(await sender.call('HMGET', [config, ...short], { resend: 'reads' }))
+  return SETTING_NAMES.flatMap((name, at): StoredSetting[] => {
+    if (isLong(at)) return [{ name, value: null }]
+    const reply = values[short.indexOf(name)]
+    if (reply === null || reply === undefined) return []
+    const value = asText(reply)
+    return isSetting(name, value) ? [] : [{ name, value }]
+  })
 }
 
-async function storedRepeats(sender: Sender, { repeats }: ReliableKeys): Promise<StoredRepeats> {
-  const stored = asInteger(await sender.call('HLEN', [repeats], { idempotent: true }))
+interface ReadRepeats {
+  readonly read: Omit<StoredRepeats, 'stopped'>
+  readonly times: readonly RepeatTime[]
+}
+
+async function storedRepeats(
+  sender: Sender,
+  { repeats, ticks }: ReliableKeys,
+  hasTimes: boolean,
+): Promise<ReadRepeats> {
+  const stored = asInteger(await sender.call('HLEN', [repeats], { resend: 'reads' }))
   const { maxPayloadBytes } = resolveSettings({})
   const examples: { name: string; why: string }[] = []
+  const times: RepeatTime[] = []
   const pace = new Pace()
   let [examined, unreadable, cursor] = [0, 0, '0']
   do {
-    const scan = () => sender.call('HSCAN', [repeats, cursor, 'COUNT', REPEATS_PER_SCAN], { idempotent: true })
+    const scan = () => sender.call('HSCAN', [repeats, cursor, 'COUNT', REPEATS_PER_SCAN], { resend: 'reads' })
     const [next, page] = asArray(await pace.run(scan))
     const fields = asArray(page).map(asBytes)
+    const readable: { name: Buffer; rule: TickRule }[] = []
     for (let at = 0; at < fields.length; at += 2) {
       const [name, value] = [fields[at], fields[at + 1]]
       if (name === undefined || value === undefined) break
       examined++
-      const why = faultOf(name, value, maxPayloadBytes)
+      const [rule, why] = ruleOf(name, value, maxPayloadBytes)
+      if (rule !== undefined) readable.push({ name, rule })
       if (why === undefined) continue
       unreadable++
       if (examples.length < EXAMPLES) examples.push({ name: name.toString(), why })
     }
+    if (hasTimes && readable.length > 0) {
+      const ask = () => sender.call('ZMSCORE', [ticks, ...readable.map(({ name }) => name)], { resend: 'reads' })
+      const scores = asArray(await pace.run(ask))
+      for (const [index, each] of readable.entries()) {
+        const score = scores[index] ?? null
+        times.push({ ...each, at: score === null ? null : Number(asText(score)) })
+      }
+    }
     cursor = asText(next)
   } while (cursor !== '0' && examined < MOST_REPEATS)
-  return { stored, examined, unreadable, examples }
+  return { read: { stored, examined, unreadable, examples }, times }
 }
 
-/** Why no process can continue a repeat; `undefined` if it can, or if only a library is missing in this process. */
-function faultOf(name: Buffer, value: Buffer, maxPayloadBytes: number): string | undefined {
+/** The rule of a repeat; else why no process can continue it, or nothing if only a library is missing in this process. */
+function ruleOf(name: Buffer, value: Buffer, maxPayloadBytes: number): [rule?: TickRule | undefined, why?: string] {
   try {
-    readRepeat(name, value, maxPayloadBytes)
-    return undefined
+    return [readRepeat(name, value, maxPayloadBytes).definition]
   } catch (error) {
-    return error instanceof DecodeError ? error.message : undefined
+    return [undefined, error instanceof DecodeError ? error.message : undefined]
   }
+}
+
+/**
+ * Repeats whose next message is prepared later than at the first tick after now. Only another program, or a clock that was set back, does that, and
+ * no poll finds such a repeat before its time.
+ */
+async function stoppedOf(
+  sender: Sender,
+  { repeats }: ReliableKeys,
+  times: readonly RepeatTime[],
+  now: number,
+): Promise<string[]> {
+  const { maxPayloadBytes } = resolveSettings({})
+  const stopped: string[] = []
+  for (const { name, rule, at } of times) {
+    const next = nextTickOf(rule)(now)
+    if (next === null || (at !== null && at <= next)) continue
+    // it may have been changed or removed since the definition was read
+    const value = await sender.call('HGET', [repeats, name], { resend: 'reads' })
+    const [ruleNow] = value === null ? [] : ruleOf(name, asBytes(value), maxPayloadBytes)
+    if (ruleNow !== undefined && nextTickOf(ruleNow)(now) === next) stopped.push(name.toString())
+    if (stopped.length === EXAMPLES) break
+  }
+  return stopped
 }

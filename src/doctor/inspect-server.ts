@@ -5,7 +5,7 @@ import { Refusals } from './refusals.js'
 /** The state of one server, without the parts that the server refused, which are listed in `refusals`. */
 export interface ServerState {
   readonly address: string
-  /** The lines of INFO. */
+  /** The fields of INFO. */
   readonly info: Readonly<Record<string, string>>
   readonly config: Readonly<Record<string, string>>
   /** By how many milliseconds the server's clock is ahead of this process's, and the uncertainty. */

@@ -1,15 +1,17 @@
 import { asText } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
 
-/** A key that holds another type of value than it should. */
+/** The type of a key, and the expected one. */
 export interface WrongType {
   readonly key: string
   readonly type: string
   readonly expected: string
 }
 
-/** The keys that exist and are of another type. */
-export async function wrongTypesOf(
+const NOTHING = 'none'
+
+/** The types of the keys that exist, and which they should be. */
+export async function typesOf(
   sender: Sender,
   expected: readonly (readonly [key: string, type: string])[],
 ): Promise<WrongType[]> {
@@ -17,8 +19,20 @@ export async function wrongTypesOf(
     expected.map(async ([key, type]) => ({
       key,
       expected: type,
-      type: asText(await sender.call('TYPE', [key], { idempotent: true })),
+      type: asText(await sender.call('TYPE', [key], { resend: 'reads' })),
     })),
   )
-  return found.filter(({ type, expected: right }) => type !== 'none' && type !== right)
+  return found.filter(({ type }) => type !== NOTHING)
+}
+
+/** The keys that exist and are of another type. */
+export async function wrongTypesOf(
+  sender: Sender,
+  expected: readonly (readonly [key: string, type: string])[],
+): Promise<WrongType[]> {
+  return (await typesOf(sender, expected)).filter(isWrong)
+}
+
+export function isWrong({ type, expected }: WrongType): boolean {
+  return type !== expected
 }

@@ -10,51 +10,53 @@ import { ReliableGroupStore, type GroupTotals } from '../store/reliable-group-st
 import { ReliableStore } from '../store/reliable-store.js'
 import type { Sender } from '../store/sender.js'
 
-/** What a reliable queue holds, in numbers. */
-export interface ReliableFigures extends Omit<CountReply, 'firstVisibleAt'> {
-  /** For how long the first of the visible ones has been waiting. */
+/** The counts of a reliable queue. */
+export interface ReliableFigures extends Omit<CountReply, 'firstVisibleAt' | 'asides'> {
+  /** How long the first visible message has been waiting, in milliseconds. */
   readonly oldestMs: number
-  /** When the next one becomes visible, epoch milliseconds; `null` where any is visible, and where none is delayed. */
+  /** When the next message becomes visible, epoch milliseconds; `null` if any is visible, or none is delayed. */
   readonly nextAt: number | null
   readonly repeats: RepeatFigures
-  readonly groups: GroupTotals
-  /** `null` where the queue keeps no changes, and there are none. */
+  readonly groups: Omit<GroupTotals, 'pausedTasks'>
+  readonly tasks: { readonly paused: number }
+  /** The change stream; `null` if the queue keeps no changes and there are none. */
   readonly changes: StatusReply | null
 }
 
 export interface RepeatFigures {
   readonly stored: number
-  /** How many have a tick that has come some time ago, and no process has prepared its message. */
+  /** The number of repeats whose tick came some time ago without a prepared message. */
   readonly stuck: number
 }
 
-/** A consumer that polls prepares a message in milliseconds. */
+/** The age of a tick without a message that counts as stuck: a polling consumer prepares messages in milliseconds. */
 const STUCK_MS = 10_000
 
-/** Eight short commands, however much the queue holds. */
+/** Measures a queue with nine short commands, whatever its size. */
 export async function measureReliable(sender: Sender, name: string): Promise<ReliableFigures> {
   const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
   const store = new ReliableStore(sender, resolveSettings({}), { keys, dead }, '')
-  const [{ firstVisibleAt, ...counts }, status, stored, groups] = await Promise.all([
+  const [{ firstVisibleAt, asides: _, ...counts }, status, stored, { pausedTasks, ...groups }] = await Promise.all([
     store.count(),
     new ReliableChangeStore(sender, keys).status(),
-    sender.call('HLEN', [keys.repeats], { idempotent: true }),
+    sender.call('HLEN', [keys.repeats], { resend: 'reads' }),
     new ReliableGroupStore(sender, resolveSettings({}), keys).totals(),
   ])
   const { now } = counts
   const latest = String(now - STUCK_MS)
-  const stuck = await sender.call('ZCOUNT', [keys.ticks, '-inf', latest], { idempotent: true })
+  const stuck = await sender.call('ZCOUNT', [keys.ticks, '-inf', latest], { resend: 'reads' })
   return {
     ...counts,
     oldestMs: firstVisibleAt === null ? 0 : Math.max(0, now - Math.max(0, firstVisibleAt)),
     nextAt: firstVisibleAt !== null && firstVisibleAt > now ? firstVisibleAt : null,
     repeats: { stored: asInteger(stored), stuck: asInteger(stuck) },
     groups,
+    tasks: { paused: pausedTasks },
     changes: status.epoch === null && status.length === 0 ? null : status,
   }
 }
 
-/** The limits of a queue and of its groups, what waits for them or for a pause, and the batches. */
+/** The limits of a queue and of its groups, the messages held back, and the batches. */
 export interface LimitFigures {
   readonly limits: {
     readonly concurrency: number | null
@@ -66,7 +68,7 @@ export interface LimitFigures {
   readonly batches: { readonly unfinished: number; readonly finished: number }
 }
 
-/** `null` where the server refuses it, such as to a user who may only do what an older version needed. */
+/** Measures the limits; `null` if the server refuses it, such as for a user with the rights for an older version only. */
 export async function measureLimits(sender: Sender, name: string): Promise<LimitFigures | null> {
   const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
   const settings = resolveSettings({})
@@ -92,7 +94,7 @@ export async function measureLimits(sender: Sender, name: string): Promise<Limit
   }
 }
 
-/** Of some shards; the limits are those of each. */
+/** The sums over shards; the limits are those of each shard. */
 export function sumOfLimits(all: readonly (LimitFigures | null)[]): LimitFigures | null {
   const known = all.filter((one) => one !== null)
   const [first] = known
@@ -105,7 +107,7 @@ export function sumOfLimits(all: readonly (LimitFigures | null)[]): LimitFigures
   }
 }
 
-/** Of some shards, without their change streams. */
+/** The sums over shards, without their change streams. */
 export function sumOfReliable(all: readonly ReliableFigures[]): Omit<ReliableFigures, 'changes'> {
   const sum = (of: (figures: ReliableFigures) => number): number => all.reduce((total, one) => total + of(one), 0)
   const next = all.flatMap(({ nextAt }) => nextAt ?? [])
@@ -127,5 +129,6 @@ export function sumOfReliable(all: readonly ReliableFigures[]): Omit<ReliableFig
       later: sum(({ groups }) => groups.later),
       paused: sum(({ groups }) => groups.paused),
     },
+    tasks: { paused: Math.max(0, ...all.map(({ tasks }) => tasks.paused)) }, // a paused task is paused in all shards
   }
 }

@@ -22,6 +22,7 @@ const destination = (name: string, ...rest: string[]): NeededCommand => ({
   name,
   args: (keys) => [keys.destination, ...rest],
 })
+const wheel = (name: string, ...rest: string[]): NeededCommand => ({ name, args: (keys) => [keys.wheel, ...rest] })
 const channel = (name: string, ...rest: string[]): NeededCommand => ({ name, args: (keys) => [keys.channel, ...rest] })
 const move = (name: string, ...rest: string[]): NeededCommand => ({
   name,
@@ -118,6 +119,10 @@ export const NEEDED: readonly NeededGroup[] = [
       timeouts('MEMORY|USAGE'),
     ],
   },
+  {
+    purpose: "layout: 'wheel'",
+    commands: [wheel('SADD', 'x'), wheel('SISMEMBER', 'x'), wheel('SCARD')],
+  },
   { purpose: 'offers with durability', commands: [plain('WAIT', '0', '1'), plain('WAITAOF', '0', '0', '1')] },
 ]
 
@@ -129,6 +134,7 @@ export function accessTo(keys: QueueKeys): readonly (readonly string[])[] {
     ['RPUSH', keys.destination, 'entry'],
     ['RPUSH', keys.quarantine, 'entry'],
     ['SET', keys.leader, 'client', 'PX', '1'],
+    ['ZADD', keys.wheel, '1', 'entry'],
     ['PUBLISH', keys.channel, '1'],
   ]
 }

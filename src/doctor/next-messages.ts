@@ -3,16 +3,17 @@ import { deadLettersOf, reliableKeys } from '../keys.js'
 import { resolveSettings } from '../options.js'
 import { readFailures, type FailedAttempt } from '../reliable/failures.js'
 import { readRecord, type Headers } from '../reliable/record.js'
+import { ASIDE, ASIDE_ENDS } from '../store/due-keys.js'
 import { asArray, asBytes, asNumber } from '../store/replies.js'
 import { ReliableStore, type StoredMessage } from '../store/reliable-store.js'
 import type { Sender } from '../store/sender.js'
 import { firstWithin, MOST_BYTES } from './within-bytes.js'
 
-/** A message of a reliable queue, its payload as the codec wrote it. */
+/** A message of a reliable queue, with its encoded payload. */
 export interface QueuedMessage {
   readonly id: string
   readonly state: 'visible' | 'delayed' | 'inFlight'
-  /** When it is, was, or will be again visible, epoch milliseconds. */
+  /** When the message is, was, or will be visible again, epoch milliseconds. */
   readonly visibleAt: number
   readonly priority: number
   readonly attempts: number
@@ -20,13 +21,13 @@ export interface QueuedMessage {
   readonly headers: Headers
   readonly payload: Buffer
   readonly expiresAt: number | null
-  /** Why the record cannot be read; then `payload` has all of it. */
+  /** Why the record cannot be read; then `payload` has the whole record. */
   readonly problem: string | null
 }
 
 /**
- * The first messages of a queue in the order in which consumers get them, those that wait for their time, and those that consumers have. Of each
- * of the three about 8 MiB at most.
+ * The first messages of a queue: visible ones in the order in which consumers get them, delayed ones, and those that consumers have. About
+ * 8 MiB at most of each kind.
  */
 export async function nextMessages(sender: Sender, name: string, limit: number): Promise<QueuedMessage[]> {
   const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
@@ -35,18 +36,19 @@ export async function nextMessages(sender: Sender, name: string, limit: number):
   const firstOf = (key: string, least: string, most: string): Promise<Scheduled[]> => {
     const read = async (from: number, count: number): Promise<Scheduled[]> => {
       const args = [key, least, most, 'WITHSCORES', 'LIMIT', String(from), String(count)]
-      return asScheduled(await sender.call('ZRANGEBYSCORE', args, { idempotent: true }))
+      return asScheduled(await sender.call('ZRANGEBYSCORE', args, { resend: 'reads' }))
     }
     return firstWithin(read, ({ id }) => id.length, limit)
   }
-  // one after the other: a stranger's ids can be of any size
+  // one after the other: ids of other programs can be of any size
   const all = async (least: string, most: string): Promise<Scheduled[]> => {
     const found: Scheduled[] = []
     for (const key of [...keys.due].reverse()) found.push(...(await firstOf(key, least, most)))
     return found
   }
-  const visible = await all('-inf', String(begunAt))
-  const delayed = await all(`(${begunAt}`, '+inf')
+  // messages set aside for paused tasks are visible, and come after those that consumers can get
+  const visible = [...(await all('-inf', String(begunAt))), ...(await all(ASIDE, `(${ASIDE_ENDS}`))]
+  const delayed = [...(await all(`(${begunAt}`, `(${ASIDE}`)), ...(await all(ASIDE_ENDS, '+inf'))]
   const held = await firstOf(keys.inFlight, '-inf', '+inf')
   const messages: QueuedMessage[] = []
   for (const list of [
@@ -67,12 +69,12 @@ export async function nextMessages(sender: Sender, name: string, limit: number):
   return messages
 }
 
-/** The first dead letters of a queue, those that died first before others. */
+/** The first dead letters of a queue, the oldest first. */
 export function firstDeadLetters(sender: Sender, name: string, limit: number): Promise<QueuedMessage[]> {
   return nextMessages(sender, deadLettersOf(name), limit)
 }
 
-/** Also of times that are infinite, which another writer can have given. */
+/** Compares numbers, also infinite ones, which another program can have written. */
 export function byNumber(a: number, b: number): number {
   return a < b ? -1 : a > b ? 1 : 0
 }

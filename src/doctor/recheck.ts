@@ -4,9 +4,9 @@ import type { Sender } from '../store/sender.js'
 import { Pace } from './pace.js'
 
 /** The limit for one queue, pauses included. */
-const RECHECK_MS = 30_000
+export const RECHECK_MS = 30_000
 const PAGE = 500
-/** By how many elements a page overlaps the one before, because so many may leave the list between two scripts. */
+/** The elements by which a page overlaps the previous one, because as many may leave the list between two scripts. */
 const OVERLAP = 250
 
 export interface Recheck {
@@ -45,8 +45,8 @@ export async function recheckSuspects(
 
 /**
  * Removes the suspects that the list contains from `left`. Elements keep their order, so the walk misses none as long as each page
- * overlaps the one before. Returns `false` where a page did not overlap, because the list changed too fast: a retry may succeed.
- * Returns `null` where a retry would fail, too.
+ * overlaps the one before. Returns `false` if a page did not overlap, because the list changed too fast: a retry may succeed.
+ * Returns `null` if a retry would fail too.
  */
 async function removeListed(
   store: DelayedStore,

@@ -20,7 +20,7 @@ export class Refusals {
     this.#notes.set(what, why)
   }
 
-  /** The reply, or `undefined` and a note when the server refuses the command. A broken connection is no refusal. */
+  /** The reply, or `undefined` and a note when the server refuses the command. A broken connection is not a refusal. */
   async unlessRefused<T>(what: string, answer: Promise<T>): Promise<T | undefined> {
     try {
       return await answer

@@ -21,7 +21,7 @@ export interface Repaired extends Step {
   readonly error?: string
 }
 
-/** One run ends after this time, however much is left to repair; the next run continues. */
+/** The time limit of one run; the next run continues. */
 const MOST_MS = 60_000
 const ENTRIES_PER_SCRIPT = 100
 
@@ -65,7 +65,7 @@ export async function repair(sender: Sender, state: QueueState, steps: readonly 
   return done
 }
 
-/** The library's own transfer, until nothing is due. */
+/** Runs the library's transfer until no entry is due. */
 async function transferDue(sender: Sender, keys: QueueKeys, until: number): Promise<Partial<Record<Code, number>>> {
   const sums = { overdue: 0, malformed: 0, 'negative-due': 0 }
   const store = new DelayedStore(sender, keys)

@@ -2,15 +2,15 @@ import { queueKeys } from '../keys.js'
 import { asArray, asBytes } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
 
-/** So much of one list is read, and more only of its first element. */
+/** The most bytes read of one list, except for a larger first element. */
 export const MOST_BYTES = 8 * 1_024 * 1_024
-/** A command reads few elements, as each can have 16 MiB, and more where those before them were small. */
+/** The elements of the first command: few, because each can have 16 MiB; the next reads more if these were small. */
 const FIRST_PAGE = 4
 const MOST_PAGE = 16
 const SMALL = 4_096
 const MOST_MS = 2_000
 
-/** The first elements of something, at most `limit`, that are read in a moment and have few bytes together; the first one has any. */
+/** Reads the first elements, at most `limit`, within a moment and within `MOST_BYTES`, except for a larger first one. */
 export async function firstWithin<T>(
   read: (from: number, count: number) => Promise<readonly T[]>,
   sizeOf: (element: T) => number,
@@ -36,7 +36,7 @@ export async function firstWithin<T>(
   return found
 }
 
-/** How many of the first `limit` elements of one list of a delayed queue are read; one at least, as callers ask for no fewer. */
+/** How many of the first `limit` elements of a delayed queue's list fit; at least one. */
 export async function countWithin(
   sender: Sender,
   queue: string,
@@ -46,7 +46,7 @@ export async function countWithin(
   const [command, key] = [list === 'timeouts' ? 'ZRANGE' : 'LRANGE', queueKeys(queue)[list]]
   const read = async (from: number, most: number): Promise<Buffer[]> => {
     const args = [key, String(from), String(from + most - 1)]
-    return asArray(await sender.call(command, args, { idempotent: true })).map(asBytes)
+    return asArray(await sender.call(command, args, { resend: 'reads' })).map(asBytes)
   }
   return Math.max(1, (await firstWithin(read, ({ length }) => length, limit)).length)
 }

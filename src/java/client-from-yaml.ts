@@ -2,7 +2,7 @@ import { TUNING, createClient, type RedelayedClient } from '../client.js'
 import { readRedissonYaml, type RedissonYamlOptions } from './redisson-yaml/redisson-yaml.js'
 
 /**
- * Makes a client from Redisson's YAML (or JSON), given as the path of a file or as text: single server, Sentinel, cluster,
+ * Creates a client from Redisson's YAML (or JSON), given as the path of a file or as text: single server, Sentinel, cluster,
  * replicated and master-slave; needs the package `yaml`. Without a `codec` in the file it is Kryo 5, as in Redisson since
  * 3.19. Settings without a meaning here are ignored with one warning each; settings that cannot be honoured are errors.
  *

@@ -4,7 +4,7 @@ import { cborJackson, jsonJackson, msgpackJackson, typedJsonJackson } from './ja
 import { kryo5 } from './kryo/kryo5.js'
 import { byteArray, double, integer, long } from './scalars.js'
 
-/** The codecs of Redisson: they read the bytes that a Java service writes, and the other way round. */
+/** The codecs of Redisson, for the bytes that Java services read and write. */
 export const javaCodecs = Object.freeze({
   long,
   integer,

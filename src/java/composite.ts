@@ -6,11 +6,23 @@ import type { Codec } from '../codecs/codec.js'
 export interface CompositeParts<T> {
   /** Encodes and decodes the elements of the queue. */
   readonly value: Codec<T>
-  /** Has no meaning for queues; accepted so that the parts can be passed as in Java. */
+  /** Without effect on queues; accepted so that the parts can be passed as in Java. */
   readonly key?: Codec | undefined
 }
 
-/** Redisson's `CompositeCodec`: on a queue the codec of the values does all the work. */
+/**
+ * Redisson's `CompositeCodec`: on a queue the codec of the values does all the work.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `value` is not a codec
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const codec = javaCodecs.composite({ value: javaCodecs.kryo5() })
+ * const orders = client.getQueue('orders', { codec })
+ * ```
+ */
 export function composite<T>(parts: CompositeParts<T>): Codec<T> {
   onlyKnown('composite', parts, ['value', 'key'])
   const value = codec('composite.value', parts.value)

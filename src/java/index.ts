@@ -1,5 +1,5 @@
 /**
- * For fleets with services in Java: Redisson's codecs and its configuration files. Anything that a service without Java needs does
+ * For fleets with services in Java: Redisson's codecs and its configuration files. Exports for services without Java do
  * not belong here.
  *
  * @packageDocumentation

@@ -8,13 +8,22 @@ export const MAX_INT64 = 2n ** 63n - 1n
 export const MIN_INT32 = -(2 ** 31)
 export const MAX_INT32 = 2 ** 31 - 1
 
-/** Java writes no longer numbers; Jackson has the same limit. */
+/** The longest number that Java writes; Jackson has the same limit. */
 const MAX_DIGITS = 1000
 const DECIMAL = /^[+-]?\d+$/
 
 /**
  * Redisson's `LongCodec`: the decimal text of a 64-bit integer, e.g. `-5`. Takes a bigint within 64 bits or a number that
  * is a safe integer. Decodes to a number where it is exact (up to 2^53 - 1 on either side of 0) and to a bigint beyond.
+ *
+ * @throws nothing; its `encode` an EncodeError `ERR_ENCODE`, its `decode` a DecodeError `ERR_DECODE`
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const numbers = client.getQueue<number | bigint>('numbers', { codec: javaCodecs.long() })
+ * ```
  */
 export function long(): Codec<number | bigint> {
   return Object.freeze({
@@ -34,7 +43,18 @@ export function long(): Codec<number | bigint> {
   })
 }
 
-/** Redisson's `IntegerCodec`: the decimal text of a whole number from -2^31 to 2^31 - 1. */
+/**
+ * Redisson's `IntegerCodec`: the decimal text of a whole number from -2^31 to 2^31 - 1.
+ *
+ * @throws nothing; its `encode` an EncodeError `ERR_ENCODE`, its `decode` a DecodeError `ERR_DECODE`
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const counts = client.getQueue<number>('counts', { codec: javaCodecs.integer() })
+ * ```
+ */
 export function integer(): Codec<number> {
   return Object.freeze({
     name: 'integer',
@@ -55,6 +75,15 @@ export function integer(): Codec<number> {
 /**
  * Redisson's `DoubleCodec`: the text of Java's `Double.toString`, e.g. `1.0`, `1.0E21`, `NaN`, so that `remove` and
  * `contains`, which compare bytes, find what Java wrote. Takes every number.
+ *
+ * @throws nothing; its `encode` an EncodeError `ERR_ENCODE`, its `decode` a DecodeError `ERR_DECODE`
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const prices = client.getQueue<number>('prices', { codec: javaCodecs.double() })
+ * ```
  */
 export function double(): Codec<number> {
   return Object.freeze({

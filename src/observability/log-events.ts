@@ -8,7 +8,7 @@ import {
 } from '../index.js'
 import { printable } from '../text.js'
 
-/** A logger such as pino's, or `console`: what is known, then a text. */
+/** A logger such as pino's, or `console`: the fields, then a text. */
 export interface EventLogger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -26,7 +26,7 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
   full: 'warn',
   rejected: 'warn',
   expired: 'warn',
-  settled: 'warn', // what went well: debug
+  settled: 'warn', // successful outcomes: debug
   subscribed: 'info',
   transferred: 'debug',
   added: 'debug',
@@ -40,9 +40,11 @@ const LEVELS: Readonly<Record<EventName, Level>> = {
 const WENT_WELL: readonly (SettledOutcome | undefined)[] = ['completed', 'deferred']
 
 /**
- * Logs what happens to a client, with the event's name in `event` and never a payload, until the function that is returned is
- * called. Errors are given as `err`, cleaned copies of those that handlers threw; names and ids are one line without characters
+ * Logs the events of a client, with the event's name in `event` and never a payload, until the returned function is
+ * called. Errors are in `err`, as cleaned copies if handlers threw them; names and ids are one line without characters
  * that steer a terminal.
+ *
+ * @throws nothing; an error of the logger becomes a process warning
  *
  * @example
  * ```ts
@@ -76,14 +78,14 @@ function fieldsOf(event: RedelayedEvents[EventName]): {
     return { ...(event.queue !== undefined && { queue: shown(event.queue) }), err: event }
   }
   const { error, ...fields } = 'error' in event ? event : { ...event, error: undefined }
-  const entries = Object.entries(fields).filter(([key]) => key !== 'progress') // what a handler says is as secret as a payload
+  const entries = Object.entries(fields).filter(([key]) => key !== 'progress') // a handler's progress is as secret as a payload
   const known = entries.map(([key, value]) => [key, shown(value)] as const)
   return { ...Object.fromEntries(known), err: error && cleanError(error) }
 }
 
 const MAX_SHOWN = 200
 
-/** Ids and names of tasks come with messages. */
+/** A value for a log: ids and names of tasks come with messages, so they are cleaned. */
 function shown(value: unknown): unknown {
   if (typeof value === 'string') return printable(value, MAX_SHOWN)
   return Array.isArray(value) ? value.map(shown) : value

@@ -1,7 +1,7 @@
 import type { DelayedQueue, RedelayedClient, ReliableQueue } from '../index.js'
 import { printable } from '../text.js'
 
-/** What is measured, by names without a prefix; seconds, as both Prometheus and OpenTelemetry ask for. */
+/** The measures by their names without prefix; times are seconds, as Prometheus and OpenTelemetry expect. */
 export const COUNTERS = {
   messages: 'Messages of reliable queues by what happened to them through this client.',
   settled: 'Messages that workers were done with, by outcome.',
@@ -23,6 +23,7 @@ export const GAUGES = {
   queue_oldest_seconds: 'For how long the first message that could be delivered has been waiting.',
   queue_held_back: 'Visible messages of a reliable queue that no consumer could get now, by what they wait for.',
   queue_groups: 'Groups of a reliable queue by state.',
+  queue_paused_tasks: 'Tasks of a reliable queue that are paused in all processes.',
   queue_batches: 'Batches of a reliable queue by state.',
   queue_changes: 'Entries of the change stream of a reliable queue.',
   queue_changes_lag: 'Entries of the change stream that a group has not acknowledged.',
@@ -35,7 +36,7 @@ export const BUCKETS: Readonly<Record<keyof typeof HISTOGRAMS, readonly number[]
   attempts: [1, 2, 3, 4, 5, 7, 10, 20, 50],
 }
 
-/** The labels of each, always all of them. */
+/** The labels of each measure, which are always all given. */
 export const LABELS = {
   messages: ['queue', 'event'],
   settled: ['queue', 'task', 'outcome'],
@@ -51,6 +52,7 @@ export const LABELS = {
   queue_oldest_seconds: ['queue'],
   queue_held_back: ['queue', 'by'],
   queue_groups: ['queue', 'state'],
+  queue_paused_tasks: ['queue'],
   queue_batches: ['queue', 'state'],
   queue_changes: ['queue'],
   queue_changes_lag: ['queue', 'group'],
@@ -58,14 +60,14 @@ export const LABELS = {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** Where measured values go. */
+/** The receiver of measured values. */
 export interface Sink {
   count(name: keyof typeof COUNTERS, labels: Labels, value: number): void
   record(name: keyof typeof HISTOGRAMS, labels: Labels, value: number): void
 }
 
 /** A queue whose depth is read each time the gauges are read. */
-export type MeasuredQueue = ReliableQueue | DelayedQueue
+export type MeasuredQueue = ReliableQueue | Pick<DelayedQueue, 'name' | 'stats'>
 
 /** One reading of a gauge. */
 export interface Reading {
@@ -74,12 +76,12 @@ export interface Reading {
   readonly value: number
 }
 
-/** So many queues get a label of their own; further ones share one, as names can come from users. */
+/** The most queues with a label of their own; further ones share one, because names can come from users. */
 export const MAX_QUEUES = 1_000
 const OTHER_QUEUES = '(other)'
 const MAX_LABEL = 200
 
-/** Names as values of a label: bounded in length and number. */
+/** The values of the queue label, limited in length and number. */
 function queueLabels(): (queue: string) => string {
   const labels = new Map<string, string>()
   return (queue) => {
@@ -99,8 +101,8 @@ function labelOf(name: string): string {
 const MESSAGE_EVENTS = ['added', 'full', 'polled', 'acknowledged', 'failed', 'rejected', 'expired', 'removed'] as const
 
 /**
- * Reports all events of `client` to `sink`, until the function that is returned is called. Only the tasks that are named
- * get a label: the names come with messages, and one value of a label each would be for ever. So it is with queues beyond `MAX_QUEUES`.
+ * Reports all events of `client` to `sink`, until the returned function is called. Only the given tasks get a label of their own,
+ * because names come with messages, and a label value exists for ever; likewise queues beyond `MAX_QUEUES`.
  */
 export function observe(client: RedelayedClient, tasks: readonly string[], sink: Sink): () => void {
   const ends: (() => void)[] = []
@@ -136,7 +138,7 @@ export function observe(client: RedelayedClient, tasks: readonly string[], sink:
   }
 }
 
-/** Of queues that cannot be read now there is nothing, so that one of them does not hide the others. */
+/** Reads all gauges; leaves out unreadable queues, so that one of them does not hide the others. */
 export async function readGauges(queues: readonly MeasuredQueue[]): Promise<Reading[]> {
   const readings = await Promise.all(queues.map((queue) => readGaugesOf(queue).catch((): Reading[] => [])))
   return readings.flat()
@@ -156,20 +158,21 @@ async function readGaugesOf(queue: MeasuredQueue): Promise<Reading[]> {
   return [...depth, oldest, ...totals, ...changes]
 }
 
-/** In sums: groups and batches have names from outside, and any number of them. */
+/** The totals of a queue: only sums, because there can be any number of groups and batches. */
 async function totalReadings(queue: ReliableQueue): Promise<Reading[]> {
-  const { heldBack, groups, batches } = await queue.totals()
+  const { heldBack, groups, tasks, batches } = await queue.totals()
   const label = labelOf(queue.name)
   const each = (name: keyof typeof GAUGES, by: string, values: Readonly<Record<string, number>>): Reading[] =>
     Object.entries(values).map(([what, value]) => ({ name, labels: { queue: label, [by]: what }, value }))
   return [
     ...each('queue_held_back', 'by', { pause: heldBack.byPause, limit: heldBack.byLimit }),
     ...each('queue_groups', 'state', { ...groups }),
+    { name: 'queue_paused_tasks', labels: { queue: label }, value: tasks.paused },
     ...each('queue_batches', 'state', { ...batches }),
   ]
 }
 
-/** Nothing where the queue keeps no changes; of a group nothing where the server does not say how far it is. */
+/** The readings of changes; none if the queue keeps no changes, and none of a group whose lag the server does not know. */
 async function changeReadings(queue: ReliableQueue): Promise<Reading[]> {
   const { epoch, length, groups } = await queue.changeStatus()
   if (epoch === null) return []
@@ -191,7 +194,7 @@ async function reliableDepth(queue: ReliableQueue): Promise<Depth> {
   return { states: { visible, delayed, in_flight: inFlight, dead }, oldestMs }
 }
 
-async function delayedDepth(queue: DelayedQueue): Promise<Depth> {
+async function delayedDepth(queue: Pick<DelayedQueue, 'name' | 'stats'>): Promise<Depth> {
   const { pending, overdue, delivered, quarantined, oldestOverdueMs } = await queue.stats()
   return { states: { delayed: pending - overdue, overdue, delivered, quarantined }, oldestMs: oldestOverdueMs }
 }

@@ -9,23 +9,23 @@ import { optional } from '../optional.js'
 export type { MeasuredQueue } from './measures.js'
 
 export interface OpenTelemetryOptions {
-  /** Default: that of the global provider. */
+  /** The tracer. Default: that of the global provider. */
   readonly tracer?: Otel.Tracer | undefined
-  /** Default: that of the global provider. */
+  /** The meter. Default: that of the global provider. */
   readonly meter?: Otel.Meter | undefined
 }
 
 export interface MeasureOptions {
-  /** Whose depth and oldest message are read with each collection. Default: none. */
+  /** The queues whose depth and oldest message are read with each collection. Default: none. */
   readonly queues?: readonly MeasuredQueue[] | undefined
   /** The tasks that get an attribute of their own; all others have an empty one. Default: none. */
   readonly tasks?: readonly string[] | undefined
 }
 
 export interface OpenTelemetry {
-  /** For `createClient({ instrumentation })`: a trace goes on from the call that adds a message to the handler. */
+  /** The option of `createClient({ instrumentation })`, which continues a trace from the call that adds a message to the handler. */
   readonly instrumentation: Instrumentation
-  /** Measures a client until the function that is returned is called. */
+  /** Measures a client until the returned function is called. */
   readonly measure: (client: RedelayedClient, options?: MeasureOptions) => () => void
 }
 
@@ -52,7 +52,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): OpenTelemetry
 
 const MAX_SHOWN = 200
 
-/** The context travels in the message's headers, as the application's propagator writes it. */
+/** Passes the context in the message's headers, with the application's propagator. */
 function tracing(api: typeof Otel, tracer: Otel.Tracer): Instrumentation {
   const { SpanKind, SpanStatusCode, context, propagation, trace } = api
   const attributesOf = (queue: string): Otel.Attributes => ({

@@ -6,20 +6,20 @@ import { optional } from '../optional.js'
 export type { MeasuredQueue } from './measures.js'
 
 export interface PrometheusOptions {
-  /** Whose depth and oldest message are read with each scrape. Default: none. */
+  /** The queues whose depth and oldest message are read with each scrape. Default: none. */
   readonly queues?: readonly MeasuredQueue[] | undefined
-  /** Where the metrics are registered. Default: a registry of their own. */
+  /** The registry of the metrics. Default: a new one. */
   readonly register?: PromClient.Registry | undefined
-  /** What all names begin with. Default `'redelayed_'`. */
+  /** The prefix of all names. Default `'redelayed_'`. */
   readonly prefix?: string | undefined
   /** The tasks that get a label of their own; all others have an empty one. Default: none. */
   readonly tasks?: readonly string[] | undefined
 }
 
 export interface PrometheusMetrics {
-  /** For the scrape: `await register.metrics()`. */
+  /** The registry for the scrape: `await register.metrics()`. */
   readonly register: PromClient.Registry
-  /** Listens no more, and takes the metrics out of the registry. */
+  /** Stops listening, and removes the metrics from the registry. */
   readonly stop: () => void
 }
 

@@ -5,6 +5,7 @@ import type { QueueContext, QueueIdentity } from './context.js'
 import { DequeEnds, type DequeMove } from './deque-ends.js'
 import type { Deque } from './deque.js'
 import { ListQueue, type QueueMove } from './list-queue.js'
+import { namesOperations } from './operations.js'
 import { Subscriptions } from './subscriptions.js'
 import {
   Waits,
@@ -16,8 +17,8 @@ import {
 } from './waits.js'
 
 /**
- * Redisson's `RBlockingDeque`: a deque whose consumers can wait at both ends. A method without a comment is that of `Deque` or of
- * `BlockingQueue`, and has its documentation.
+ * Redisson's `RBlockingDeque`: a deque whose consumers can wait at both ends. `Deque` and
+ * `BlockingQueue` document the methods that have no comment here.
  */
 export class BlockingDeque<T = unknown>
   extends ListQueue<T>
@@ -29,6 +30,10 @@ export class BlockingDeque<T = unknown>
   readonly waits: Waits<T>
   /** @internal */
   readonly subscriptions: Subscriptions<T>
+
+  static {
+    namesOperations(this, { queueOf: ({ name }) => name })
+  }
 
   /** @internal */
   constructor(
@@ -167,7 +172,7 @@ export class BlockingDeque<T = unknown>
   }
 
   /**
-   * Takes elements for ever; the loop's body is done with one before the next is taken.
+   * Takes elements for ever; takes the next one when the loop's body has ended.
    *
    * @throws as `take`
    *
@@ -356,7 +361,7 @@ export class BlockingDeque<T = unknown>
   /**
    * As `subscribeOnElements`, from the end of the deque.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: no function, or one that is subscribed already
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: not a function, or one that is subscribed already
    *
    * @example
    * ```ts

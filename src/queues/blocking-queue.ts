@@ -2,6 +2,7 @@ import type { Duration } from '../duration.js'
 import type { TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import { ListQueue } from './list-queue.js'
+import { namesOperations } from './operations.js'
 import { Subscriptions } from './subscriptions.js'
 import {
   Waits,
@@ -12,7 +13,7 @@ import {
   type TakeOptions,
 } from './waits.js'
 
-/** What Java says for "no limit". */
+/** Java's value for "no limit". */
 export const INTEGER_MAX = 2_147_483_647
 
 /**
@@ -24,6 +25,10 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   readonly waits: Waits<T>
   /** @internal */
   readonly subscriptions: Subscriptions<T>
+
+  static {
+    namesOperations(this, { queueOf: ({ name }) => name })
+  }
 
   /** @internal */
   constructor(
@@ -107,7 +112,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   }
 
   /**
-   * Takes elements for ever; the loop's body is done with one before the next is taken.
+   * Takes elements for ever; takes the next one when the loop's body has ended.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
    *
@@ -137,8 +142,8 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   }
 
   /**
-   * Takes the first element of this queue or of those named, waiting at most `timeout`; `null` when the time is over. Of
-   * queues that have elements already, this one comes first, then the others as named. They must use the same codec.
+   * Takes the first element of this queue or of those named, waiting at most `timeout`; `null` when the time is over. If
+   * several have elements, this queue comes first, then the others as named. All must use the same codec.
    * With the names in an array, options with a signal can follow.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
@@ -296,11 +301,11 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   }
 
   /**
-   * Calls `consumer` with each element; the next one is taken when the promise it returns has settled. What it throws is
-   * reported by an `error` event, and the element is gone, as in Redisson. Returns the id for
+   * Calls `consumer` with each element, and takes the next one when the consumer's promise has settled. If the consumer throws, an
+   * `error` event reports it, and the element is gone, as in Redisson. Returns the id for
    * `unsubscribe`, at once.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: no function, or one that is subscribed already
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: not a function, or one that is subscribed already
    *
    * @example
    * ```ts
@@ -313,7 +318,7 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   }
 
   /**
-   * Ends a subscription; an element popped already still reaches the consumer. False when there is none of this id.
+   * Ends a subscription; an element popped already still reaches the consumer. False when there is no subscription of this id.
    *
    * @throws nothing
    *

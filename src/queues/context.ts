@@ -8,15 +8,15 @@ import type { QueueKeys } from '../keys.js'
 import type { Settings } from '../options.js'
 import type { TransferRegistry } from '../scheduler/transfer-registry.js'
 
-/** Something that keeps elements that were popped and have no waiter yet. */
+/** Holds elements that were popped and have no waiter yet. */
 export interface PrefetchBuffer {
-  /** Whether it has any now. */
+  /** Whether the buffer holds elements. */
   readonly holding: boolean
-  /** Ends its waits and puts the elements back; needs the connections. */
+  /** Ends the waits and puts the elements back; needs the connections. */
   close(): Promise<void>
 }
 
-/** What the queue objects of one client share. */
+/** The parts that the queue objects of one client share. */
 export interface QueueContext {
   readonly commands: Commands
   readonly durable: DurableCommands
@@ -25,15 +25,15 @@ export interface QueueContext {
   readonly hub: EventHub
   readonly settings: Settings
   readonly ids: EntryIds
-  /** Closed by a shutdown while it can still send commands. */
+  /** The buffers that a shutdown closes while it can still send commands. */
   readonly buffers: Set<PrefetchBuffer>
-  /** The keys of the queue that the application calls so. */
+  /** The keys of the queue with this public name. */
   readonly keysOf: (name: string) => QueueKeys
   /** The names of a sharded queue's shards. */
   readonly shardNames: { of(name: string, shard: number): string }
 }
 
-/** What identifies one queue. */
+/** The name, the keys and the codec of one queue. */
 export interface QueueIdentity<T> {
   /** The public name. */
   readonly name: string

@@ -1,4 +1,5 @@
 import type { Codec } from '../codecs/codec.js'
+import { isOfWheel } from '../codecs/entry.js'
 import { decodeTicket, encodeTicket, type Ticket } from '../codecs/ticket.js'
 import { InvalidArgumentError, UnsupportedOperationError, type RedelayedError } from '../errors.js'
 import type { Events, EventName, Listener } from '../events.js'
@@ -6,6 +7,7 @@ import { integer } from '../options.js'
 import type { Wait } from '../redis/durable/durability.js'
 import { DUE_TOO_LARGE, DelayedStore, type Due } from '../store/delayed-store.js'
 import { scheduleKeys } from '../store/object-store.js'
+import { WheelStore } from '../store/wheel-store.js'
 import type { Duration } from '../duration.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueContext, QueueIdentity } from './context.js'
@@ -22,6 +24,7 @@ import { ObjectOperations } from './object-operations.js'
 import { dueAfter, dueAt, dueOfItem, prepareAll, ticketsOf, waitOf } from './offer-arguments.js'
 import { Offers, type PendingOffer } from './offers.js'
 import { MAX_PAGE, MAX_RETAINED } from './paging.js'
+import { namesOperations } from './operations.js'
 import { PendingEntries } from './pending-entries.js'
 import { Quarantine, type QuarantinedEntry } from './quarantine.js'
 import { QueueHandle } from './queue-handle.js'
@@ -32,17 +35,18 @@ import { warnOfTimestamp } from './warn-of-timestamp.js'
  * object lives, this client takes part in delivering the queue.
  *
  * With `layout: 'redisson'` the pending messages are read in offer order, from the order list, as in Redisson; with `'compact'` by
- * due time, from the schedule.
+ * due time, from the schedule. With `'wheel'` these methods reject with an `UnsupportedOperationError`.
  */
 export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   readonly name: string
   readonly codec: Codec<T>
-  readonly layout: 'redisson' | 'compact'
+  readonly layout: 'redisson' | 'compact' | 'wheel'
   /** The queue that due messages are moved to. */
   readonly destination: ListQueue<T>
   readonly #identity: QueueIdentity<T>
   readonly #handle: QueueHandle<T>
   readonly #store: DelayedStore
+  readonly #wheel: WheelStore
   readonly #offers: Offers
   readonly #object: ObjectOperations
   readonly #quarantine: Quarantine<T>
@@ -51,6 +55,13 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   readonly #endEvents: () => void
   readonly #deliver: boolean
   readonly #release: () => Promise<void>
+
+  static {
+    namesOperations(this, {
+      queueOf: ({ name }) => name,
+      as: { offerEncoded: 'offer', offerAllEncoded: 'offerAll' },
+    })
+  }
 
   /** @internal */
   constructor(context: QueueContext, destination: ListQueue<T>, options: DelayedQueueOptions) {
@@ -63,6 +74,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     this.#identity = identity
     this.#handle = new QueueHandle(context, identity)
     this.#store = new DelayedStore(this.#handle, identity.keys, { layout, settings: context.settings })
+    this.#wheel = new WheelStore(this.#handle, identity.keys, context.settings)
     this.#offers = new Offers(context, identity, layout, unguessableTickets)
     this.#object = new ObjectOperations(this.#handle, identity.keys, scheduleKeys)
     this.#quarantine = new Quarantine(this.#handle, identity.keys)
@@ -81,12 +93,12 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
 
   /**
    * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis
-   * accepted it. Resolves with the ticket to cancel or reschedule it with, when Redis has it. The offers of one turn of the event loop are sent
-   * together at its end.
+   * accepted it. Resolves when Redis has the message, with the ticket to cancel or reschedule it. The client sends all offers of one turn of the event
+   * loop together at its end.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been accepted
-   * @throws DurabilityError `ERR_DURABILITY`: the message was accepted, but not as durable as asked in time; it carries the ticket
+   * @throws DurabilityError `ERR_DURABILITY`: the message was accepted, but did not reach its durability in time; the error carries the ticket
    * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: the server does not have what `durability` needs: nothing was sent
    *
    * @example
@@ -99,14 +111,10 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   offer(value: T, delay: Duration, options: OfferOptions): Promise<Ticket>
   async offer(value: T, delay: Duration, unit?: TimeUnit | OfferOptions, options?: OfferOptions): Promise<Ticket> {
     this.#handle.assertUsable()
-    try {
-      if (options !== undefined) return await this.#offerWith(value, dueAfter('delay', delay, unit), options)
-      if (typeof unit === 'object' && unit !== null) return await this.#offerWith(value, dueAfter('delay', delay), unit)
-      const delayMs = toMillis('delay', delay, unit)
-      return await this.#offers.one({ payload: this.#handle.encode(value), due: { delayMs } })
-    } catch (error) {
-      throw this.#handle.attributed(error)
-    }
+    if (options !== undefined) return this.#offerWith(value, dueAfter('delay', delay, unit), options)
+    if (typeof unit === 'object' && unit !== null) return this.#offerWith(value, dueAfter('delay', delay), unit)
+    const delayMs = toMillis('delay', delay, unit)
+    return this.#offers.one({ payload: this.#handle.encode(value), due: { delayMs } })
   }
 
   /**
@@ -121,21 +129,17 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    */
   async offerAt(value: T, date: Date, options?: OfferOptions): Promise<Ticket> {
     this.#handle.assertUsable()
-    try {
-      const due = dueAt(date)
-      if (options !== undefined) return await this.#offerWith(value, due, options)
-      return await this.#offers.one({ payload: this.#handle.encode(value), due })
-    } catch (error) {
-      throw this.#handle.attributed(error)
-    }
+    const due = dueAt(date)
+    if (options !== undefined) return this.#offerWith(value, due, options)
+    return this.#offers.one({ payload: this.#handle.encode(value), due })
   }
 
   /**
    * Adds many messages in few round trips; resolves with their tickets in order. All items are checked and encoded before
-   * anything is sent. Messages are independent of each other: some may be accepted and others not.
+   * anything is sent. Messages are independent: some may be accepted and others not.
    *
    * @throws OfferAllError `ERR_OFFER_ALL`: names the items that were not accepted, and has the tickets of the others; with `durability` also
-   *   those that were accepted but are not as durable as asked, by a DurabilityError `ERR_DURABILITY` with the ticket
+   *   those that were accepted but did not reach their durability, with a DurabilityError `ERR_DURABILITY` that has the ticket
    *
    * @example
    * ```ts
@@ -148,7 +152,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    */
   async offerAll(items: Iterable<OfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
     this.#handle.assertUsable()
-    const wait = options === undefined ? undefined : this.#handle.checked(() => waitOf(options))
+    const wait = options === undefined ? undefined : waitOf(options)
     const prepare = (item: OfferItem<T>, what: string): PendingOffer => ({
       payload: this.#handle.encode(item.value, `${what}.value`),
       due: dueOfItem(item, what),
@@ -158,15 +162,11 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return ticketsOf(this.#handle, await this.offerAllEncoded(pending, wait))
   }
 
-  /** @internal As `offer`, of what is checked and encoded already. */
+  /** @internal As `offer`, with arguments that are checked and encoded already. */
   async offerEncoded(pending: PendingOffer, wait: Wait | undefined): Promise<Ticket> {
     this.#handle.assertUsable()
-    try {
-      if (wait === undefined) return await this.#offers.one(pending)
-      return await this.#trackDurable(() => this.#offers.oneDurable(pending, wait))
-    } catch (error) {
-      throw this.#handle.attributed(error)
-    }
+    if (wait === undefined) return this.#offers.one(pending)
+    return this.#handle.context.durable.trackOperation(() => this.#offers.oneDurable(pending, wait))
   }
 
   /** @internal As `offerAll`; one ticket or error for each, in order. */
@@ -177,7 +177,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     this.#handle.assertUsable()
     const results = await (wait === undefined
       ? this.#handle.trackOperation(() => this.#offers.many(pending))
-      : this.#trackDurable(() => this.#offers.many(pending, wait)))
+      : this.#handle.context.durable.trackOperation(() => this.#offers.many(pending, wait)))
     return results.map((result) => (typeof result === 'string' ? result : this.#handle.withQueueName(result)))
   }
 
@@ -192,9 +192,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * ```
    */
   async add(): Promise<never> {
-    throw this.#handle.withQueueName(
-      new UnsupportedOperationError('a delayed queue needs a delay; use offer(value, delay)'),
-    )
+    throw new UnsupportedOperationError('a delayed queue needs a delay; use offer(value, delay)')
   }
 
   /**
@@ -213,7 +211,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    */
   async cancel(ticket: Ticket): Promise<boolean> {
     const { id, due } = this.#idOf(ticket)
-    return this.#store.cancel(id, due)
+    return (isOfWheel(id) ? this.#wheel : this.#store).cancel(id, due)
   }
 
   /**
@@ -232,20 +230,24 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * ```
    */
   async reschedule(ticket: Ticket, delay: Duration, unit?: TimeUnit): Promise<Ticket | null> {
-    const delayMs = this.#handle.checked(() => toMillis('delay', delay, unit))
+    const delayMs = toMillis('delay', delay, unit)
     const { id, due } = this.#idOf(ticket)
     warnOfTimestamp(this.#handle.context, this.name, delayMs)
-    const newDue = await this.#store.reschedule(id, due, delayMs)
+    const newId = isOfWheel(id) ? this.#handle.context.ids.next(id.length) : id
+    const newDue = await (isOfWheel(id)
+      ? this.#wheel.reschedule(id, due, delayMs, newId)
+      : this.#store.reschedule(id, due, delayMs))
     if (newDue === null) return null
     if (newDue === DUE_TOO_LARGE) {
-      const error = new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delayMs)
-      throw this.#handle.withQueueName(error)
+      throw new InvalidArgumentError('delay', 'one whose due time is at most 2^53-1 ms', delayMs)
     }
-    return encodeTicket(this.#identity.keys.destination, id, newDue)
+    return encodeTicket(this.#identity.keys.destination, newId, newDue)
   }
 
   /**
-   * How many messages are pending. With `layout: 'redisson'` those that are in the order list, as in Redisson.
+   * How many messages are pending. With `layout: 'redisson'` it counts the order list, as Redisson does; with the others the schedule and the lists by
+   * minute that objects with `'wheel'` have filled, 500 lists at one moment. The count of the lists is approximate: it is too low while a minute with
+   * cancelled messages is being moved to the schedule, and after a cancel of a message that was lost; a repeated offer counts twice.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -257,7 +259,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    */
   async size(): Promise<number> {
     this.#handle.assertUsable()
-    return this.#store.size()
+    return this.layout === 'redisson' ? this.#store.size() : this.#wheel.size()
   }
 
   /**
@@ -288,8 +290,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * ```
    */
   async peek(): Promise<T | null> {
-    this.#handle.assertUsable()
-    return this.#entries.first()
+    return this.#readable().entries.first()
   }
 
   /**
@@ -320,8 +321,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * ```
    */
   async readAll(): Promise<T[]> {
-    this.#handle.assertUsable()
-    return this.#entries.all()
+    return this.#readable().entries.all()
   }
 
   /**
@@ -352,12 +352,12 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * ```
    */
   async *iterate(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
-    this.#handle.assertUsable()
-    yield* this.#entries.each(options)
+    yield* this.#readable().entries.each(options)
   }
 
   /**
-   * What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing.
+   * What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing. With `layout: 'wheel'` the count of the lists
+   * by minute is approximate, as that of `size()`.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -375,7 +375,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
 
   /**
    * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets.
-   * With both values of `layout`. Unreadable ones are left out and reported by an `error` event.
+   * Works with every layout; with `'wheel'` it lists only the next minute, because later messages are not sorted. Unreadable messages are left out and
+   * reported by an `error` event.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
@@ -405,12 +406,11 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * ```
    */
   async contains(value: T): Promise<boolean> {
-    this.#handle.assertUsable()
-    return this.#store.contains(this.#handle.encode(value))
+    return this.#readable().store.contains(this.#handle.encode(value))
   }
 
   /**
-   * Whether a message of each of `values` is pending; one is enough for equal ones, and of no values all are there. Walks
+   * Whether a message of each of `values` is pending. Equal values need only one message; for no values the answer is true. Walks
    * the schedule, page by page.
    *
    * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
@@ -423,8 +423,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * ```
    */
   async containsAll(values: Iterable<T>): Promise<boolean> {
-    this.#handle.assertUsable()
-    return this.#store.containsAll(this.#handle.encodeDistinct(values))
+    return this.#readable().store.containsAll(this.#handle.encodeDistinct(values))
   }
 
   /**
@@ -445,8 +444,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   poll(limit: number): Promise<T[]>
   async poll(limit?: number): Promise<T | null | T[]> {
     this.#handle.assertUsable()
-    if (limit === undefined) return (await this.#entries.take(1))[0] ?? null
-    return this.#entries.take(this.#handle.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER)))
+    if (limit === undefined) return (await this.#readable().entries.take(1))[0] ?? null
+    return this.#readable().entries.take(integer('limit', limit, 0, Number.MAX_SAFE_INTEGER))
   }
 
   /**
@@ -466,7 +465,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   remove(value: T): Promise<boolean>
   async remove(...args: [] | [T]): Promise<T | boolean> {
     this.#handle.assertUsable()
-    if (args.length > 0) return this.#store.remove(this.#handle.encode(args[0] as T))
+    if (args.length > 0) return this.#readable().store.remove(this.#handle.encode(args[0] as T))
     return this.#handle.orThrow(await this.poll())
   }
 
@@ -485,7 +484,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   async removeAll(values: Iterable<T>): Promise<boolean> {
     this.#handle.assertUsable()
     const distinct = this.#handle.encodeDistinct(values)
-    return this.#handle.trackOperation(async () => (await this.#store.removeAll(distinct)) > 0)
+    return this.#handle.trackOperation(async () => (await this.#readable().store.removeAll(distinct)) > 0)
   }
 
   /**
@@ -506,13 +505,13 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     this.#handle.assertUsable()
     const distinct = this.#handle.encodeDistinct(values, MAX_RETAINED)
     if (distinct.length === 0) return this.delete()
-    return this.#handle.trackOperation(async () => (await this.#store.retainAll(distinct)) > 0)
+    return this.#handle.trackOperation(async () => (await this.#readable().store.retainAll(distinct)) > 0)
   }
 
   /**
    * Takes the last pending message (the last offered, or with `layout: 'compact'` the last due) and puts it in front of the queue
    * `name`, in one step at the server; resolves with it, or with `null` when nothing is pending. Throws a `DecodeError` when
-   * its bytes cannot be read; then it is in the other queue.
+   * its bytes cannot be read; the message is then in the other queue.
    *
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
@@ -525,13 +524,12 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    */
   async pollLastAndOfferFirstTo(name: string): Promise<T | null> {
     this.#handle.assertUsable()
-    const target = this.#handle.checked(() => this.#handle.context.keysOf(name).destination)
-    const bytes = await this.#store.pollLast(target)
+    const bytes = await this.#readable().store.pollLast(this.#handle.context.keysOf(name).destination)
     return bytes === null ? null : this.#handle.decode(bytes)
   }
 
   /**
-   * Gives this object up. Nothing is deleted in Redis. This client stops delivering the queue when all objects that
+   * Ends the use of this object. Nothing is deleted in Redis. This client stops delivering the queue when all objects that
    * `getDelayedQueue` returned for it are destroyed and no consumer of the queue has waited lately.
    *
    * @throws nothing
@@ -564,7 +562,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Listens to the events of this queue only.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -579,7 +577,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * As `on`, for the next event only.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -594,7 +592,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Ends what `on` or `once` began; without effect for a listener that is not there.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -624,85 +622,103 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     return this.codec
   }
 
-  isExists(): Promise<boolean> {
-    return this.#object.exists()
+  async isExists(): Promise<boolean> {
+    this.#handle.assertUsable()
+    return this.#wheel.exists()
   }
 
-  delete(): Promise<boolean> {
-    return this.#object.delete()
+  async delete(): Promise<boolean> {
+    this.#handle.assertUsable()
+    return this.#handle.trackOperation(() => this.#wheel.clear())
   }
 
   unlink(): Promise<boolean> {
-    return this.#object.delete()
+    return this.delete()
   }
 
   async clear(): Promise<void> {
-    await this.#object.delete()
+    await this.delete()
   }
 
-  touch(): Promise<boolean> {
-    return this.#object.touch()
+  async touch(): Promise<boolean> {
+    return this.#asOneObject().touch()
   }
 
-  sizeInMemory(): Promise<number> {
-    return this.#object.sizeInMemory()
+  async sizeInMemory(): Promise<number> {
+    return this.#asOneObject().sizeInMemory()
   }
 
-  expire(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
-    return this.#object.expire('always', when, unit)
+  async expire(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#asOneObject().expire('always', when, unit)
   }
 
-  expireIfSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
-    return this.#object.expire('set', when, unit)
+  async expireIfSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#asOneObject().expire('set', when, unit)
   }
 
-  expireIfNotSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
-    return this.#object.expire('unset', when, unit)
+  async expireIfNotSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#asOneObject().expire('unset', when, unit)
   }
 
-  expireIfGreater(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
-    return this.#object.expire('greater', when, unit)
+  async expireIfGreater(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#asOneObject().expire('greater', when, unit)
   }
 
-  expireIfLess(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
-    return this.#object.expire('less', when, unit)
+  async expireIfLess(when: Duration | Date, unit?: TimeUnit): Promise<boolean> {
+    return this.#asOneObject().expire('less', when, unit)
   }
 
-  clearExpire(): Promise<boolean> {
-    return this.#object.clearExpire()
+  async clearExpire(): Promise<boolean> {
+    return this.#asOneObject().clearExpire()
   }
 
-  remainTimeToLive(): Promise<number> {
-    return this.#object.timeToLive()
+  async remainTimeToLive(): Promise<number> {
+    return this.#asOneObject().timeToLive()
   }
 
-  getExpireTime(): Promise<number> {
-    return this.#object.expireTime()
+  async getExpireTime(): Promise<number> {
+    return this.#asOneObject().expireTime()
   }
 
   async rename(newName: string): Promise<void> {
-    await this.#object.rename(newName, true)
+    await this.#asOneObject().rename(newName, true)
   }
 
-  renamenx(newName: string): Promise<boolean> {
-    return this.#object.rename(newName, false)
+  async renamenx(newName: string): Promise<boolean> {
+    return this.#asOneObject().rename(newName, false)
   }
 
-  copy(newName: string): Promise<boolean> {
-    return this.#object.copy(newName, false)
+  async copy(newName: string): Promise<boolean> {
+    return this.#asOneObject().copy(newName, false)
   }
 
-  copyAndReplace(newName: string): Promise<boolean> {
-    return this.#object.copy(newName, true)
+  async copyAndReplace(newName: string): Promise<boolean> {
+    return this.#asOneObject().copy(newName, true)
+  }
+
+  /** The pending messages one by one. @throws UnsupportedOperationError with `layout: 'wheel'`, where they are in no order */
+  #readable(): { readonly entries: PendingEntries<T>; readonly store: DelayedStore } {
+    this.#handle.assertUsable()
+    if (this.layout === 'wheel') throw this.#unsupported('size(), stats(), schedule() and cancel(ticket) work')
+    return { entries: this.#entries, store: this.#store }
+  }
+
+  /** The keys of the pending messages as one object. @throws UnsupportedOperationError with `layout: 'wheel'`, where they are many */
+  #asOneObject(): ObjectOperations {
+    this.#handle.assertUsable()
+    if (this.layout === 'wheel') throw this.#unsupported('delete() and isExists() work')
+    return this.#object
+  }
+
+  #unsupported(instead: string): UnsupportedOperationError {
+    return new UnsupportedOperationError(
+      `not with layout 'wheel', where ${instead}; use layout 'compact' for all methods`,
+    )
   }
 
   #idOf(ticket: Ticket): { id: Buffer; due: number } {
     this.#handle.assertUsable()
     return decodeTicket(this.#identity.keys.destination, this.name, ticket)
-  }
-
-  async #trackDurable<R>(action: () => Promise<R>): Promise<R> {
-    return this.#handle.attribute(this.#handle.context.durable.trackOperation(action))
   }
 
   async #offerWith(value: T, due: Due, options: OfferOptions): Promise<Ticket> {

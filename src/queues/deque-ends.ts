@@ -22,7 +22,7 @@ export interface EndMove {
   readonly name: string
 }
 
-/** What deques do at both ends without waiting. */
+/** The operations of deques at both ends, without waiting. */
 export class DequeEnds<T> {
   readonly #list: ListElements<T>
 
@@ -33,7 +33,7 @@ export class DequeEnds<T> {
   /** Resolves with the new size; for the X commands 0 when the list is empty. */
   async push(command: 'LPUSH' | 'RPUSH' | 'LPUSHX' | 'RPUSHX', values: readonly T[]): Promise<number> {
     const { handle, store } = this.#list
-    if (values.length === 0) throw handle.withQueueName(new InvalidArgumentError('values', 'at least one', values))
+    if (values.length === 0) throw new InvalidArgumentError('values', 'at least one', values)
     return store.push(
       command,
       values.map((value, index) => handle.encode(value, `values[${index}]`)),
@@ -46,11 +46,10 @@ export class DequeEnds<T> {
     return true
   }
 
-  /** Takes one element, or with a limit several. */
+  /** Takes one element, or several with a limit. */
   async poll(end: End, limit: number | undefined): Promise<T | null | T[]> {
     if (limit === undefined) return this.#list.pop(end)
-    const max = this.#list.handle.checked(() => integer('limit', limit, 0, Number.MAX_SAFE_INTEGER))
-    return this.#list.drain(end, max)
+    return this.#list.drain(end, integer('limit', limit, 0, Number.MAX_SAFE_INTEGER))
   }
 
   async remove(end: End): Promise<T> {
@@ -73,25 +72,23 @@ export class DequeEnds<T> {
   async *descending(options: IterateOptions): AsyncGenerator<T, void> {
     const { handle, store } = this.#list
     const fetch = async (first: number, last: number) => (await store.range(-last - 1, -first - 1)).reverse()
-    for await (const page of pages(handle, options, fetch)) yield* await handle.decodeAll(page)
+    for await (const page of pages(options, fetch)) yield* await handle.decodeAll(page)
   }
 
   /** Moves one element in one step at the server; `null` when there is none. */
   async move(options: DequeMove): Promise<T | null> {
     const { handle, key: source } = this.#list
     const { from, to, name } = this.parseMove(options)
-    const target = handle.checked(() => handle.context.keysOf(name).destination)
+    const target = handle.context.keysOf(name).destination
     const reply = await moveWith({ source, target, from, to }, (command, args) => handle.call(command, args))
     const bytes = asBytesOrNull(reply)
     return bytes === null ? null : handle.decode(bytes)
   }
 
   parseMove(options: DequeMove): EndMove {
-    return this.#list.handle.checked(() => {
-      onlyKnown('options', options, ['from', 'to', 'at'])
-      const from = oneOf('from', options.from, ['first', 'last'])
-      const at = oneOf('at', options.at, ['first', 'last'])
-      return { from: from === 'first' ? 'left' : 'right', to: at === 'first' ? 'left' : 'right', name: options.to }
-    })
+    onlyKnown('options', options, ['from', 'to', 'at'])
+    const from = oneOf('from', options.from, ['first', 'last'])
+    const at = oneOf('at', options.at, ['first', 'last'])
+    return { from: from === 'first' ? 'left' : 'right', to: at === 'first' ? 'left' : 'right', name: options.to }
   }
 }

@@ -1,12 +1,17 @@
 import type { QueueContext, QueueIdentity } from './context.js'
 import { DequeEnds, type DequeMove } from './deque-ends.js'
 import { ListQueue, type QueueMove } from './list-queue.js'
+import { namesOperations } from './operations.js'
 import type { Queue } from './queue.js'
 
 /** Redisson's `RDeque`: a queue that can be used at both ends. */
 export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /** @internal */
   readonly ends: DequeEnds<T>
+
+  static {
+    namesOperations(this, { queueOf: ({ name }) => name })
+  }
 
   /** @internal */
   constructor(context: QueueContext, identity: QueueIdentity<T>) {

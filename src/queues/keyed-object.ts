@@ -4,8 +4,8 @@ import type { TimeUnit } from '../timing/units.js'
 import type { QuarantinedEntry } from './quarantine.js'
 
 /**
- * What Redisson's `RObject` and `RExpirable` do with the keys of an object as a whole. They act on the object's own keys:
- * those of a delayed queue are its pending messages, never its destination.
+ * The methods of Redisson's `RObject` and `RExpirable`, which act on all keys of an object. The keys of a delayed queue are
+ * those of its pending messages, never its destination.
  */
 export interface KeyedObject<T> {
   /** The queue's name as the application knows it. */
@@ -37,7 +37,7 @@ export interface KeyedObject<T> {
   getCodec(): Codec<T>
 
   /**
-   * Whether there is anything in Redis.
+   * Whether the object has keys in Redis.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -50,7 +50,7 @@ export interface KeyedObject<T> {
   isExists(): Promise<boolean>
 
   /**
-   * Deletes everything in it; resolves with whether there was anything.
+   * Deletes the whole content; resolves with whether there was any.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -76,7 +76,7 @@ export interface KeyedObject<T> {
   unlink(): Promise<boolean>
 
   /**
-   * Deletes everything in it.
+   * Deletes the whole content.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -89,7 +89,7 @@ export interface KeyedObject<T> {
   clear(): Promise<void>
 
   /**
-   * Marks it as used just now, for servers that evict what was not used for long; resolves with whether it exists.
+   * Marks the object as just used, for servers that evict keys that were not used for long; resolves with whether it exists.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -102,7 +102,7 @@ export interface KeyedObject<T> {
   touch(): Promise<boolean>
 
   /**
-   * How many bytes it takes at the server, estimated from a sample.
+   * How many bytes the object takes at the server, estimated from a sample.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -115,8 +115,8 @@ export interface KeyedObject<T> {
   sizeInMemory(): Promise<number>
 
   /**
-   * Lets everything in it expire: so long from now (milliseconds unless a unit is given), or at a date. Resolves with
-   * whether there was anything. An emptied queue forgets it.
+   * Lets the whole content expire after a time from now (milliseconds unless a unit is given), or at a date. Resolves with
+   * whether there was any content. The expiry ends when the queue becomes empty.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -154,7 +154,7 @@ export interface KeyedObject<T> {
   expireIfNotSet(when: Duration | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
-   * As `expire`, if that is later than now set; what does not expire is later than everything.
+   * As `expire`, if the new expiry is later than the current one; no expiry counts as the latest.
    *
    * @throws as `expire`
    *
@@ -166,7 +166,7 @@ export interface KeyedObject<T> {
   expireIfGreater(when: Duration | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
-   * As `expire`, if that is earlier than now set, or none is set.
+   * As `expire`, if the new expiry is earlier than the current one, or none is set.
    *
    * @throws as `expire`
    *
@@ -178,7 +178,7 @@ export interface KeyedObject<T> {
   expireIfLess(when: Duration | Date, unit?: TimeUnit): Promise<boolean>
 
   /**
-   * Lets it live for ever again; resolves with whether it would have expired.
+   * Removes the expiry; resolves with whether there was one.
    *
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -190,7 +190,7 @@ export interface KeyedObject<T> {
   clearExpire(): Promise<boolean>
 
   /**
-   * Milliseconds until it expires; -1 when it does not, -2 when it does not exist.
+   * The milliseconds until the object expires; -1 when it does not expire, -2 when it does not exist.
    *
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -202,7 +202,7 @@ export interface KeyedObject<T> {
   remainTimeToLive(): Promise<number>
 
   /**
-   * When it expires, in epoch milliseconds; -1 when it does not, -2 when it does not exist.
+   * When the object expires, in epoch milliseconds; -1 when it does not expire, -2 when it does not exist.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -216,8 +216,8 @@ export interface KeyedObject<T> {
   getExpireTime(): Promise<number>
 
   /**
-   * Moves everything to the queue `newName`; what stood there is gone. This object keeps its name: get one for the new name
-   * to go on. Rejects with a `NoSuchElementError` when there is nothing.
+   * Moves the whole content to the queue `newName`, whose content is deleted. This object keeps its name: get an object for the
+   * new name. Rejects with a `NoSuchElementError` when there is no content.
    *
    * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
@@ -231,7 +231,7 @@ export interface KeyedObject<T> {
   rename(newName: string): Promise<void>
 
   /**
-   * As `rename`, if there is nothing under the new name yet; resolves with whether it was renamed.
+   * As `rename`, if the new name has no content yet; resolves with whether it was renamed.
    *
    * @throws NoSuchElementError `ERR_NO_SUCH_ELEMENT`: there is none
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
@@ -245,7 +245,7 @@ export interface KeyedObject<T> {
   renamenx(newName: string): Promise<boolean>
 
   /**
-   * Copies everything to the queue `newName` if there is nothing yet; resolves with whether it was copied.
+   * Copies the whole content to the queue `newName`, if that has none yet; resolves with whether it was copied.
    *
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -258,7 +258,7 @@ export interface KeyedObject<T> {
   copy(newName: string): Promise<boolean>
 
   /**
-   * As `copy`, in place of what is there.
+   * As `copy`, replacing the content of the other queue.
    *
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out

@@ -9,14 +9,15 @@ import type { QueueContext, QueueIdentity } from './context.js'
 import type { KeyedObject } from './keyed-object.js'
 import { ListElements } from './list-elements.js'
 import { ObjectOperations } from './object-operations.js'
+import { namesOperations } from './operations.js'
 import { MAX_RETAINED, pages } from './paging.js'
 import type { QuarantinedEntry } from './quarantine.js'
 
-/** What a queue moves to the end of another. */
+/** The elements that a queue moves to the end of another. */
 export interface QueueMove {
   /** The name of the other queue. */
   readonly to: string
-  /** At most so many elements, from the first on. 1 to 1,000; default 1. */
+  /** The most elements to move, from the first on. 1 to 1,000; default 1. */
   readonly count?: number | undefined
   /** Move none when there are fewer than `count`. Default false. */
   readonly exactly?: boolean | undefined
@@ -29,6 +30,10 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /** @internal */
   readonly list: ListElements<T>
   readonly #object: ObjectOperations
+
+  static {
+    namesOperations(this, { queueOf: ({ name }) => name })
+  }
 
   /** @internal */
   constructor(context: QueueContext, identity: QueueIdentity<T>) {
@@ -179,7 +184,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   }
 
   /**
-   * Whether each of `values` is there; one element is enough for equal ones, and of no values all are there.
+   * Whether the list has an element of each of `values`. Equal values need only one element; for no values the answer is true.
    *
    * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -217,7 +222,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
 
   /**
    * Removes every element that equals none of `values` (at most 10,000 different ones), page by page; resolves with whether
-   * there was any. What is appended meanwhile stays.
+   * there was any. Elements appended meanwhile stay.
    *
    * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: there are more than 10,000 different values
@@ -259,7 +264,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   }
 
   /**
-   * Takes up to `max` elements without waiting, at most all that are there. `max` is at least 0; without it, all.
+   * Takes up to `max` elements without waiting. `max` is at least 0; without it, all that the list has.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -270,13 +275,13 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    * ```
    */
   async drainTo(max = Infinity): Promise<T[]> {
-    if (max !== Infinity) this.list.handle.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
+    if (max !== Infinity) integer('max', max, 0, Number.MAX_SAFE_INTEGER)
     return this.list.drain('left', max)
   }
 
   /**
    * Moves the last element to the front of the queue `name`, in one step at the server; resolves with it, or with `null` when
-   * there is none. Throws a `DecodeError` when its bytes cannot be read; then it is in the other queue.
+   * there is none. Throws a `DecodeError` when its bytes cannot be read; the element is then in the other queue.
    *
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -288,13 +293,13 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    */
   async pollLastAndOfferFirstTo(name: string): Promise<T | null> {
     const { handle, store } = this.list
-    const bytes = await store.moveLastToFront(handle.checked(() => handle.context.keysOf(name).destination))
+    const bytes = await store.moveLastToFront(handle.context.keysOf(name).destination)
     return bytes === null ? null : handle.decode(bytes)
   }
 
   /**
    * Moves the first elements to the end of another queue, in their order and in one step at the server; resolves with those
-   * that were moved. One whose bytes cannot be read is moved too, but left out and reported by an `error` event.
+   * that were moved. An element whose bytes cannot be read is moved too, but left out of the result and reported by an `error` event.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot
@@ -308,13 +313,11 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    */
   async move(options: QueueMove): Promise<T[]> {
     const { handle, store } = this.list
-    const { target, how } = handle.checked(() => {
-      onlyKnown('options', options, ['to', 'count', 'exactly'])
-      const count = integer('count', options.count ?? 1, 1, LIST_PAGE)
-      const exactly = boolean('exactly', options.exactly ?? false)
-      return { target: handle.context.keysOf(options.to).destination, how: { count, exactly } }
-    })
-    return handle.decodeAll(await store.move(target, how))
+    onlyKnown('options', options, ['to', 'count', 'exactly'])
+    const count = integer('count', options.count ?? 1, 1, LIST_PAGE)
+    const exactly = boolean('exactly', options.exactly ?? false)
+    const target = handle.context.keysOf(options.to).destination
+    return handle.decodeAll(await store.move(target, { count, exactly }))
   }
 
   /**
@@ -346,7 +349,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   }
 
   /**
-   * Walks the elements without taking them, in pages of `pageSize` (1 to 10,000). While others take and add, elements can be
+   * Walks the elements without taking them, in pages of `pageSize` (1 to 10,000). While consumers take and producers add, elements can be
    * missed or seen twice.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
@@ -359,7 +362,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    */
   async *iterate(options: { pageSize?: number } = {}): AsyncGenerator<T, void> {
     const { handle, store } = this.list
-    for await (const page of pages(handle, options, (first, last) => store.range(first, last))) {
+    for await (const page of pages(options, (first, last) => store.range(first, last))) {
       yield* await handle.decodeAll(page)
     }
   }
@@ -453,7 +456,7 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   }
 }
 
-/** For callers that give something else than one of our queues. */
+/** Throws unless `queue` is a queue or deque of this package. */
 export function assertQueue(queue: unknown): asserts queue is ListQueue<unknown> {
   if (!(queue instanceof ListQueue)) {
     throw new InvalidArgumentError('destination', 'a queue or deque of this client', queue)

@@ -5,7 +5,7 @@ import type { Duration } from '../duration.js'
 import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { QueueHandle } from './queue-handle.js'
 
-/** Of the expiry that is set now. */
+/** The condition on the current expiry for setting a new one. */
 type Condition = 'always' | 'unset' | 'set' | 'greater' | 'less'
 
 /** The methods of `KeyedObject` that need Redis. */
@@ -14,7 +14,7 @@ export class ObjectOperations {
   readonly #keysOf: (keys: QueueKeys) => ObjectKeys
   readonly #store: ObjectStore
 
-  /** `keysOf`: those of a queue's keys that hold the object. */
+  /** `keysOf` selects the keys of a queue that hold the object. */
   constructor(handle: QueueHandle<unknown>, keys: QueueKeys, keysOf: (keys: QueueKeys) => ObjectKeys) {
     this.#handle = handle
     this.#keysOf = keysOf
@@ -43,13 +43,11 @@ export class ObjectOperations {
 
   async expire(condition: Condition, when: Duration | Date, unit: TimeUnit | undefined): Promise<boolean> {
     this.#handle.assertUsable()
-    const absolute = when instanceof Date
-    const millis = this.#handle.checked(() => {
-      if (!absolute) return toMillis('duration', when, unit)
-      if (when.getTime() >= 0) return when.getTime()
-      throw new InvalidArgumentError('date', 'a valid Date from 1970 on', when)
-    })
-    return this.#store.expire({ millis, absolute, condition })
+    if (!(when instanceof Date)) {
+      return this.#store.expire({ millis: toMillis('duration', when, unit), absolute: false, condition })
+    }
+    if (!(when.getTime() >= 0)) throw new InvalidArgumentError('date', 'a valid Date from 1970 on', when)
+    return this.#store.expire({ millis: when.getTime(), absolute: true, condition })
   }
 
   async clearExpire(): Promise<boolean> {
@@ -69,7 +67,7 @@ export class ObjectOperations {
 
   async rename(newName: string, replace: boolean): Promise<boolean> {
     const result = await this.#store.rename(this.#under(newName), replace)
-    if (result < 0) throw this.#handle.withQueueName(new NoSuchElementError())
+    if (result < 0) throw new NoSuchElementError()
     return result === 1
   }
 
@@ -79,6 +77,6 @@ export class ObjectOperations {
 
   #under(newName: string): ObjectKeys {
     this.#handle.assertUsable()
-    return this.#keysOf(this.#handle.checked(() => this.#handle.context.keysOf(newName)))
+    return this.#keysOf(this.#handle.context.keysOf(newName))
   }
 }

@@ -10,7 +10,7 @@ export function dueAfter(what: string, delay: unknown, unit?: unknown): Due {
   return { delayMs: toMillis(what, delay, unit) }
 }
 
-/** A date in the past is due at once. */
+/** The due time of a date; one in the past is due at once. */
 export function dueAt(date: unknown, what = 'date'): Due {
   if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
     throw new InvalidArgumentError(what, 'a valid Date', date)
@@ -24,7 +24,7 @@ export function dueOfItem(item: { delay?: unknown; unit?: unknown; date?: unknow
   throw new InvalidArgumentError(what, 'either a delay or a date', item)
 }
 
-/** What the options ask to wait for, if anything. */
+/** The durability that an offer waits for, if any. */
 export function waitOf(
   options: { readonly durability?: Durability | undefined },
   known: readonly string[] = ['durability'],
@@ -33,7 +33,7 @@ export function waitOf(
   return options.durability === undefined ? undefined : resolveDurability(options.durability)
 }
 
-/** Checks all items of an `offerAll` before anything is sent; the error names every one that is wrong. */
+/** Checks all items of an `offerAll` before anything is sent; the error names every invalid item. */
 export function prepareAll<I extends object, P>(
   handle: QueueHandle<unknown>,
   items: Iterable<I>,
@@ -57,7 +57,7 @@ export function prepareAll<I extends object, P>(
   throw handle.withQueueName(new OfferAllError(tickets, failures))
 }
 
-/** All tickets, or the error that says which are missing. */
+/** Returns all tickets, or throws an error that names the missing ones. */
 export function ticketsOf(handle: QueueHandle<unknown>, results: readonly (Ticket | RedelayedError)[]): Ticket[] {
   const failures = results.flatMap((error, index) => (error instanceof RedelayedError ? [{ index, error }] : []))
   const tickets = results.map((result) => (typeof result === 'string' ? result : null))

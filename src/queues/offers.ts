@@ -2,7 +2,9 @@ import {
   ORDERED_ID_BYTES,
   UNGUESSABLE_ORDERED_ID_BYTES,
   UNGUESSABLE_UNORDERED_ID_BYTES,
+  UNGUESSABLE_WHEEL_ID_BYTES,
   UNORDERED_ID_BYTES,
+  WHEEL_ID_BYTES,
   encodeEntry,
 } from '../codecs/entry.js'
 import { encodeTicket, type Ticket } from '../codecs/ticket.js'
@@ -26,7 +28,10 @@ import {
   FIRST_ATTEMPT,
   TOO_LATE_TO_REPEAT,
   type Due,
+  type Layout,
+  type OffersStore,
 } from '../store/delayed-store.js'
+import { WheelStore } from '../store/wheel-store.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import { runsOf } from './runs.js'
 import { nextTurn } from '../timing/pause.js'
@@ -35,17 +40,25 @@ import { warnOfTimestamp } from './warn-of-timestamp.js'
 /** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
 const MAX_ATTEMPTS = 5
 
-/** Bounds of what is sent together: how many, and bytes of entries; a script with so many takes about a millisecond. */
+/** The most entries, and bytes of entries, in one script; such a script takes about a millisecond. */
 const CHUNK_ITEMS = 250
 const CHUNK_BYTES = 1024 * 1024
-/** How many such are written before the first of them is answered; enough to keep the server busy. */
+/** How many scripts are sent before the first reply; enough to keep the server busy. */
 const CHUNKS_IN_FLIGHT = 4
 
-/** By how much the clocks of servers may differ that take each other's place. */
+/** The most by which the clocks of a master and its successor may differ. */
 const SKEW_MS = 1_000
 
-/** For `undeliveredUntilMs`: however late it is, an entry that is not there is added. */
+/** The value of `undeliveredUntilMs` for an entry that is added at any time if it is missing. */
 const EVER = Number.MAX_SAFE_INTEGER
+
+/** The length of new ids in bytes, by layout. */
+const ID_BYTES = { redisson: ORDERED_ID_BYTES, compact: UNORDERED_ID_BYTES, wheel: WHEEL_ID_BYTES }
+const UNGUESSABLE_ID_BYTES = {
+  redisson: UNGUESSABLE_ORDERED_ID_BYTES,
+  compact: UNGUESSABLE_UNORDERED_ID_BYTES,
+  wheel: UNGUESSABLE_WHEEL_ID_BYTES,
+}
 
 /** One entry on its way into the schedule. */
 export interface PendingOffer {
@@ -53,7 +66,7 @@ export interface PendingOffer {
   readonly due: Due
 }
 
-/** A call that waits for its entry to be sent with the others of this turn. */
+/** A call whose entry is sent at the end of this turn of the event loop. */
 interface WaitingOffer {
   readonly pending: PendingOffer
   readonly resolve: (ticket: Ticket) => void
@@ -65,11 +78,11 @@ interface Attempt extends PendingOffer {
   entry: Buffer
   count: number
   /**
-   * When an earlier attempt may have been carried out: before this time of the server's its entry cannot have been delivered,
-   * so that one that is not there was never added.
+   * After an attempt that may have been carried out: before this server time its entry cannot have been delivered, so a
+   * missing entry was never added.
    */
   undeliveredUntilMs: number
-  /** Why it is not known whether an earlier attempt was carried out. */
+  /** The error that left the outcome of an earlier attempt unknown. */
   unknown?: RedelayedError
 }
 
@@ -81,31 +94,27 @@ interface Attempt extends PendingOffer {
 export class Offers {
   readonly #context: QueueContext
   readonly #identity: QueueIdentity<unknown>
-  readonly #store: DelayedStore
+  readonly #store: OffersStore
   readonly #idBytes: number
   #waiting: WaitingOffer[] = []
-  /** Whether the server has the script that adds many, as far as is known. */
+  /** Whether the server is known to have the script that adds many. */
   #isScriptKnown = false
 
-  constructor(
-    context: QueueContext,
-    identity: QueueIdentity<unknown>,
-    layout: 'redisson' | 'compact',
-    unguessable: boolean,
-  ) {
+  constructor(context: QueueContext, identity: QueueIdentity<unknown>, layout: Layout, unguessable: boolean) {
     this.#context = context
     this.#identity = identity
     // errors get the queue's name from the caller
-    this.#store = new DelayedStore(context.commands, identity.keys, { layout, settings: context.settings })
-    const [listed, scheduled] = unguessable
-      ? [UNGUESSABLE_ORDERED_ID_BYTES, UNGUESSABLE_UNORDERED_ID_BYTES]
-      : [ORDERED_ID_BYTES, UNORDERED_ID_BYTES]
-    this.#idBytes = layout === 'redisson' ? listed : scheduled
+    const { commands, settings } = context
+    this.#store =
+      layout === 'wheel'
+        ? new WheelStore(commands, identity.keys, settings)
+        : new DelayedStore(commands, identity.keys, { layout, settings })
+    this.#idBytes = (unguessable ? UNGUESSABLE_ID_BYTES : ID_BYTES)[layout]
   }
 
   /** Adds one entry, together with all others of this turn of the event loop: for many callers that is one script. */
   one(pending: PendingOffer): Promise<Ticket> {
-    // a shutdown of this turn lets it be sent
+    // tracked, so that a shutdown in this turn lets it be sent
     return this.#context.commands.trackOperation(
       () =>
         new Promise<Ticket>((resolve, reject) => {
@@ -115,7 +124,7 @@ export class Offers {
     )
   }
 
-  /** In the order of the calls, and all at once, so that no offer of the next turn overtakes one. */
+  /** Sends the waiting offers in the order of the calls, and all at once, so that no offer of the next turn overtakes one. */
   #sendWaiting(): void {
     const waiting = this.#waiting
     this.#waiting = []
@@ -156,7 +165,7 @@ export class Offers {
     }
   }
 
-  /** Adds one entry and waits until it is as safe as asked. */
+  /** Adds one entry and waits for its durability. */
   async oneDurable(pending: PendingOffer, wait: Wait): Promise<Ticket> {
     const [result] = await this.many([pending], wait)
     if (typeof result === 'string') return result
@@ -164,11 +173,11 @@ export class Offers {
   }
 
   /**
-   * One ticket or error per item, in order. Entries enter the schedule in the order given, those with a date before all others. By
-   * id all are in the order given, so those of one due time come out in it.
+   * Adds entries; returns one ticket or error per item, in order. Entries enter the schedule in the order given, those with a date before all
+   * others. Their ids increase in the order given, so that entries of one due time are delivered in it.
    */
   async many(items: readonly PendingOffer[], wait?: Wait): Promise<(Ticket | RedelayedError)[]> {
-    this.#sendWaiting() // what was offered before goes first
+    this.#sendWaiting() // earlier offers go first
     return this.#inChunks(items, wait, CHUNKS_IN_FLIGHT)
   }
 
@@ -226,7 +235,7 @@ export class Offers {
     }
   }
 
-  /** What the offer script answers for each. First attempts go together, which costs a fraction. */
+  /** Sends the attempts; returns the script's reply for each. First attempts share a script, which costs a fraction. */
   #send(
     attempts: readonly Attempt[],
     isFirst: boolean,
@@ -239,14 +248,14 @@ export class Offers {
     return isFirst ? this.#sendTogether(attempts) : this.#store.offerEach(attempts)
   }
 
-  /** In one script: none of them, or all. What one of them may be to blame for must not fail the others. */
+  /** Sends the attempts in one script, which adds all or none. After an error that one entry may have caused, each is sent alone. */
   async #sendTogether(attempts: readonly Attempt[]): Promise<(number | Error)[]> {
     try {
       return await this.#store.offerTogether(attempts)
     } catch (thrown) {
       const error = toError(thrown)
       if (attempts.length > 1 && mayConcernOne(error)) {
-        // what is there, whatever the reply says, is not added again
+        // the script may have added them: an entry that is there is not added again
         for (const attempt of attempts) attempt.undeliveredUntilMs = EVER
         return this.#store.offerEach(attempts)
       }
@@ -256,7 +265,7 @@ export class Offers {
 
   #attempt({ payload, due }: PendingOffer, resends: boolean, id = this.#newId()): Attempt {
     if ('delayMs' in due) warnOfTimestamp(this.#context, this.#identity.name, due.delayMs)
-    // what the layer below repeats it repeats at once, and says nothing
+    // a client that resends does so at once, and does not report it
     const undeliveredUntilMs = resends ? EVER : FIRST_ATTEMPT
     return { payload, due, id, entry: encodeEntry(id, payload), count: 1, undeliveredUntilMs }
   }
@@ -266,7 +275,7 @@ export class Offers {
     return this.#context.ids.next(this.#idBytes)
   }
 
-  /** As `#settle`, where an accepted entry must also have reached those it was to reach. */
+  /** As `#settle`; an accepted entry must also have reached its durability. */
   #settleWaited(
     attempt: Attempt,
     result: number | WaitedFor<number> | Error,
@@ -281,7 +290,7 @@ export class Offers {
     return shortfall(settled, wait, result) ?? settled
   }
 
-  /** A ticket, a final error, or `undefined` when it has to be sent again. */
+  /** Returns a ticket, a final error, or `undefined` if the entry has to be sent again. */
   #settle(attempt: Attempt, result: number | Error, startedAt: number): Ticket | RedelayedError | undefined {
     if (result instanceof Error) return this.#onError(attempt, result, startedAt)
     if (result === DUE_TOO_LARGE) {
@@ -316,17 +325,17 @@ export class Offers {
   }
 
   /**
-   * Learns until when attempts that began at `startedAt` can be repeated, from the server, whose clock decides. False when
-   * there is no connection, as the repetition would wait as long for it once more, and when the time of a call is over.
+   * Asks the server, whose clock decides, until when attempts that began at `startedAt` can be repeated. False without a
+   * connection, because the repetition would wait as long for one again, and when the time of a call is over.
    */
   async #limit(attempts: readonly Attempt[], startedAt: number, waitMs = 0): Promise<boolean> {
     const { commands } = this.#context
     if (!commands.isInTime(startedAt, waitMs)) return false
     // another master may have answered, or may answer next, with a clock of its own
     const skew = commands.moves ? SKEW_MS : 0
-    let serverStartedAt = -Infinity // without an answer only those whose due time was given by its date
+    let serverStartedAt = -Infinity // without a reply only entries with a date can be repeated
     try {
-      const [seconds, microseconds] = asBytesArray(await commands.call('TIME', [], { idempotent: true, startedAt }))
+      const [seconds, microseconds] = asBytesArray(await commands.call('TIME', [], { resend: 'reads', startedAt }))
       const now = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
       serverStartedAt = now - Math.ceil(performance.now() - startedAt) - skew
     } catch (error) {
@@ -342,7 +351,7 @@ export class Offers {
 }
 
 /**
- * Indexes of the items, cut so that no command is too long or too large. A script takes either dates or delays, so those with
+ * The indexes of the items, cut so that no command is too long or too large. A script takes either dates or delays, so items with
  * dates come first: cut at each change, a mixture would be one command per item.
  */
 function chunksOf(items: readonly PendingOffer[]): number[][] {

@@ -1,12 +1,12 @@
 import { payloadOf } from '../codecs/entry.js'
-import { toError, type RedelayedError } from '../errors.js'
+import { toRedelayed, type RedelayedError } from '../errors.js'
 import type { DelayedStore } from '../store/delayed-store.js'
 import { toScheduledMessage, type ScheduledMessage } from './inspection.js'
 import { pages } from './paging.js'
 import type { Quarantine } from './quarantine.js'
 import type { QueueHandle } from './queue-handle.js'
 
-/** The pending entries of a delayed queue as values: read where they are, or taken before they are due. */
+/** Reads the pending entries of a delayed queue as values, or takes them before they are due. */
 export class PendingEntries<T> {
   readonly #handle: QueueHandle<T>
   readonly #store: DelayedStore
@@ -29,10 +29,10 @@ export class PendingEntries<T> {
 
   async *each(options: { pageSize?: number }): AsyncGenerator<T, void> {
     const fetch = (first: number, last: number) => this.#store.range(first, last)
-    for await (const page of pages(this.#handle, options, fetch)) yield* await this.#decodeAll(page)
+    for await (const page of pages(options, fetch)) yield* await this.#decodeAll(page)
   }
 
-  /** The earliest due first. `destination`: what their tickets are made for. */
+  /** The next entries, the earliest due first. `destination` is part of their tickets. */
   async scheduled(limit: number, destination: string): Promise<ScheduledMessage<T>[]> {
     const messages: ScheduledMessage<T>[] = []
     for (const entry of await this.#store.firstScheduled(limit)) {
@@ -47,13 +47,13 @@ export class PendingEntries<T> {
 
   take(limit: number): Promise<T[]> {
     return this.#handle.trackOperation(async () => {
-      // a stranger can have written any number of entries that cannot be read
+      // another program can have written any number of unreadable entries
       const until = performance.now() + this.#handle.context.settings.commandTimeout
       const values: T[] = []
       while (values.length < limit && (values.length > 0 || performance.now() < until)) {
         const entries = await this.#store.poll(limit - values.length).catch((error: unknown) => {
           if (values.length === 0) throw error
-          return [] // what was taken before must reach the caller
+          return [] // the elements taken before must reach the caller
         })
         if (entries.length === 0) break
         for (const entry of entries) values.push(...(await this.#accept(entry)))
@@ -62,20 +62,20 @@ export class PendingEntries<T> {
     })
   }
 
-  /** The value of an entry that was taken, or nothing when it had to be set aside. */
+  /** The value of a taken entry; empty if the entry had to be set aside. */
   async #accept(entry: Buffer): Promise<T[]> {
     let payload: Buffer
     try {
       payload = payloadOf(entry)
     } catch (thrown) {
-      await this.#quarantine.setAside(entry, toError(thrown))
+      await this.#quarantine.setAside(entry, this.#handle.withQueueName(toRedelayed(thrown)))
       return []
     }
     return this.#quarantine.accept([payload])
   }
 
   #decode(entry: Buffer): T {
-    return this.#handle.decode(this.#handle.checked(() => payloadOf(entry)))
+    return this.#handle.decode(payloadOf(entry))
   }
 
   #decodeAll(entries: readonly Buffer[]): Promise<T[]> {

@@ -4,11 +4,11 @@ import { asBytesArray } from '../store/replies.js'
 import { MAX_PAGE } from './paging.js'
 import type { QueueHandle } from './queue-handle.js'
 
-/** Something that could not be read and was set aside. */
+/** Bytes that could not be read and were set aside. */
 export interface QuarantinedEntry {
-  /** `'unknown'`, with the time 0, for what no client of this package has written. */
+  /** `'unknown'`, with the time 0, for an entry that no client of this package has written. */
   readonly reason: string
-  /** When, by the clock of the process that set it aside: Redis for pending entries, the consumer for undecodable elements. */
+  /** When it was set aside: by the Redis clock for pending entries, by the consumer's for undecodable elements. */
   readonly at: Date
   readonly bytes: Buffer
 }
@@ -16,16 +16,16 @@ export interface QuarantinedEntry {
 /** How many entries `readQuarantine` returns without a limit. */
 export const DEFAULT_QUARANTINED = 100
 
-/** An element that was taken, and why it could not be decoded. */
+/** A taken element, and why it could not be decoded. */
 interface Undecodable {
   readonly bytes: Buffer
   readonly error: Error
 }
 
-/** How large elements that are set aside together are. */
+/** The most bytes of elements in one command that sets them aside. */
 const MOST_BYTES = 2 ** 20
 
-/** The list of what could not be read of one queue. */
+/** The list of unreadable entries and elements of one queue. */
 export class Quarantine<T> {
   readonly #handle: QueueHandle<T>
   readonly #key: string
@@ -37,8 +37,8 @@ export class Quarantine<T> {
 
   /** The oldest entries. */
   async read(limit = DEFAULT_QUARANTINED): Promise<QuarantinedEntry[]> {
-    this.#handle.checked(() => integer('limit', limit, 1, MAX_PAGE))
-    const reply = await this.#handle.call('LRANGE', [this.#key, '0', String(limit - 1)], { idempotent: true })
+    integer('limit', limit, 1, MAX_PAGE)
+    const reply = await this.#handle.call('LRANGE', [this.#key, '0', String(limit - 1)], { resend: 'reads' })
     return asBytesArray(reply).map(parseQuarantined)
   }
 
@@ -46,7 +46,7 @@ export class Quarantine<T> {
     return (await this.#handle.call('UNLINK', [this.#key])) === 1
   }
 
-  /** Decodes elements that were taken: those that cannot be decoded are set aside. */
+  /** Decodes taken elements, and sets aside those that cannot be decoded. */
   async accept(elements: readonly Buffer[]): Promise<T[]> {
     const values: T[] = []
     let bad: Undecodable[] = []
@@ -71,14 +71,14 @@ export class Quarantine<T> {
     await this.#setAside([{ bytes, error }])
   }
 
-  /** Never rejects: the caller still gets what was taken together with these elements. */
+  /** Never rejects: the caller still gets the other elements taken with these. */
   async #setAside(elements: readonly Undecodable[]): Promise<void> {
     const { context, name } = this.#handle
     const head = Buffer.from(`undecodable ${Date.now()} `)
     const records = elements.map(({ bytes }) => Buffer.concat([head, bytes]))
     try {
       // sent again when the connection breaks: twice is better than not at all
-      await this.#handle.call('RPUSH', [this.#key, ...records], { idempotent: true })
+      await this.#handle.call('RPUSH', [this.#key, ...records], { resend: 'harmless' })
     } catch (thrown) {
       const what =
         elements.length === 1
@@ -93,7 +93,7 @@ export class Quarantine<T> {
   }
 }
 
-/** `<reason> <epoch ms> <bytes>`; any client of the server can have written something else. */
+/** Parses `<reason> <epoch ms> <bytes>`; any program can have written something else. */
 function parseQuarantined(record: Buffer): QuarantinedEntry {
   const [head = '', reason, ms] = /^([a-z-]{1,40}) (\d{1,16}) /.exec(record.toString('latin1', 0, 60)) ?? []
   const at = new Date(Number(ms))

@@ -13,17 +13,17 @@ import {
   toError,
   withCallers,
 } from '../errors.js'
-import type { CommandArg, Sender } from '../store/sender.js'
+import type { CallOptions, CommandArg, Sender } from '../store/sender.js'
 import { nextTurn } from '../timing/pause.js'
 import type { QueueContext } from './context.js'
 
-/** After so many errors everything else that waits for the event loop has its turn. */
+/** After this many errors other work of the event loop gets a turn. */
 const FAILURES_PER_TURN = 250
 
 type Command = readonly [command: string, args: readonly CommandArg[]]
 
 /**
- * What every queue object holds: a name, a codec and the client's parts. It encodes and decodes values, and sends commands; its
+ * The part that every queue object has: a name, a codec and the client's parts. It encodes and decodes values, and sends commands; its
  * errors carry the queue's name.
  */
 export class QueueHandle<T> implements Sender {
@@ -31,7 +31,7 @@ export class QueueHandle<T> implements Sender {
   readonly name: string
   readonly codec: Codec<T>
   readonly context: QueueContext
-  /** Why the object may not be used any more. */
+  /** Why the object can no longer be used. */
   #ended: string | undefined
 
   constructor(context: QueueContext, { name, codec }: { readonly name: string; readonly codec: Codec<T> }) {
@@ -44,7 +44,7 @@ export class QueueHandle<T> implements Sender {
     return this.#ended === undefined
   }
 
-  /** Gives the object up; false when it was given up before. */
+  /** Ends the use of the object; false if it had ended before. */
   end(why: string): boolean {
     if (this.#ended !== undefined) return false
     this.#ended = why
@@ -101,7 +101,7 @@ export class QueueHandle<T> implements Sender {
     } finally {
       closeBudget()
     }
-    // an empty result means an empty queue, so null cannot be a message
+    // null means an empty queue, so it cannot be a message
     if (value === null || value === undefined) {
       throw this.withQueueName(
         new DecodeError(this.codec.name, 'the payload decoded to null, which is not a valid element'),
@@ -110,7 +110,7 @@ export class QueueHandle<T> implements Sender {
     return value
   }
 
-  /** Decodes elements that stay where they are: those that cannot be decoded are left out and reported by an `error` event. */
+  /** Decodes elements that stay where they are; undecodable ones are left out and reported by an `error` event. */
   async decodeAll(
     elements: readonly Buffer[],
     decode: (bytes: Buffer) => T = (bytes) => this.decode(bytes),
@@ -121,7 +121,7 @@ export class QueueHandle<T> implements Sender {
       try {
         values.push(decode(bytes))
       } catch (thrown) {
-        this.context.hub.emit('error', thrown as RedelayedError)
+        this.context.hub.emit('error', this.withQueueName(thrown as RedelayedError))
         // an error takes a hundred times as long as a value, and there can be any number of them
         if (++failed % FAILURES_PER_TURN === 0) await nextTurn()
       }
@@ -129,12 +129,8 @@ export class QueueHandle<T> implements Sender {
     return values
   }
 
-  /** Sends one command; an `idempotent` one is sent again when the connection breaks before its reply came. */
-  async call(
-    command: string,
-    args: readonly CommandArg[],
-    options?: { idempotent?: boolean; startedAt?: number },
-  ): Promise<unknown> {
+  /** Sends one command. */
+  async call(command: string, args: readonly CommandArg[], options?: CallOptions): Promise<unknown> {
     return this.attribute(this.context.commands.call(command, args, options))
   }
 
@@ -142,24 +138,15 @@ export class QueueHandle<T> implements Sender {
     return this.attribute(this.context.commands.pipeline(commands))
   }
 
-  /** Runs what takes several commands: a shutdown lets all of them finish. */
+  /** Runs an operation of several commands; a shutdown lets all of them finish. */
   trackOperation<R>(action: () => Promise<R>): Promise<R> {
     return this.attribute(this.context.commands.trackOperation(action))
   }
 
   /** Throws `NoSuchElementError` when the value is null. */
   orThrow<V>(value: V | null): V {
-    if (value === null) throw this.withQueueName(new NoSuchElementError())
+    if (value === null) throw new NoSuchElementError()
     return value
-  }
-
-  /** Runs an argument check whose error names the queue. */
-  checked<R>(check: () => R): R {
-    try {
-      return check()
-    } catch (error) {
-      throw this.#ownWithQueueName(error)
-    }
   }
 
   async attribute<R>(promise: Promise<R>): Promise<R> {
@@ -170,17 +157,13 @@ export class QueueHandle<T> implements Sender {
     }
   }
 
-  /** What an async function caught, with the queue's name and the callers where it is one of the package's own errors. */
+  /** The caught error; one of this package gets the queue's name and the callers. */
   attributed(thrown: unknown): unknown {
-    return this.#ownWithQueueName(withCallers(thrown))
+    return thrown instanceof RedelayedError ? this.withQueueName(withCallers(thrown)) : thrown
   }
 
   withQueueName<E extends RedelayedError>(error: E): E {
     return attributeTo(error, this.name)
-  }
-
-  #ownWithQueueName(thrown: unknown): unknown {
-    return thrown instanceof RedelayedError ? this.withQueueName(thrown) : thrown
   }
 
   #assertSize(bytes: Buffer): void {

@@ -1,12 +1,12 @@
 import type { EventHub, EventName, Events, Listener } from '../events.js'
 
-/** The listeners of one queue object. Their source is made by the first of them, so that an object without any costs the client nothing. */
+/** The listeners of one queue object. The first listener creates their source, so that an object without any costs the client nothing. */
 export class QueueListeners {
   readonly #hub: EventHub
   readonly #queues: readonly string[]
   #source: { readonly events: Events; readonly end: () => void } | undefined
 
-  /** `queues`: whose events they get. */
+  /** `queues`: the queues whose events the listeners get. */
   constructor(hub: EventHub, queues: readonly string[]) {
     this.#hub = hub
     this.#queues = queues

@@ -1,7 +1,12 @@
 import { ListQueue } from './list-queue.js'
+import { namesOperations } from './operations.js'
 
 /** Redisson's `RQueue`: a first-in first-out queue on a Redis LIST. */
 export class Queue<T = unknown> extends ListQueue<T> {
+  static {
+    namesOperations(this, { queueOf: ({ name }) => name })
+  }
+
   /**
    * Takes the first element, or `null` when the queue is empty.
    *

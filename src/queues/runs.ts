@@ -1,4 +1,4 @@
-/** Cuts a list where what the function says of an item changes: the order stays, and what follows each other and is alike is together. */
+/** Splits a list into runs of consecutive items of the same kind. */
 export function runsOf<T>(items: readonly T[], kindOf: (item: T) => unknown): T[][] {
   const runs: T[][] = []
   let kind: unknown

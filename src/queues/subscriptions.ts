@@ -6,7 +6,7 @@ import type { Waits } from './waits.js'
 
 const RETRY_AFTER_ERROR_MS = 1_000
 
-/** The functions that get a queue's elements one after the other, as `subscribeOnElements` of Redisson. */
+/** The subscribed consumers, which get a queue's elements one after the other, as with Redisson's `subscribeOnElements`. */
 export class Subscriptions<T> {
   readonly #waits: Waits<T>
   readonly #queue: string
@@ -21,7 +21,7 @@ export class Subscriptions<T> {
     this.#emit = emit
   }
 
-  /** Calls `consumer` with the elements taken at an end, until the subscription is removed; returns its id. */
+  /** Calls `consumer` with elements taken at an end until the subscription is removed; returns the subscription's id. */
   add(end: End, consumer: (value: T) => unknown): number {
     if (typeof consumer !== 'function') throw this.#invalid('a function', consumer)
     if (this.#consumers.has(consumer)) throw this.#invalid('a function that is not subscribed yet', consumer)

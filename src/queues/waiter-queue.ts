@@ -4,18 +4,18 @@ import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 
 export interface WaiterOptions {
-  /** Without it, without end. */
+  /** How long the call waits; without it, without end. */
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 interface Waiter<E> {
   readonly max: number
-  /** A method, so that a queue of some values can be used as one of any. */
+  /** A method, so that a queue of one element type is assignable to a queue of `unknown`. */
   settle(elements: E[] | Error): void
 }
 
-/** Calls that wait for elements which come from somewhere, first come first served. */
+/** The calls that wait for elements, served in the order in which they came. */
 export class WaiterQueue<E> {
   readonly #clock: Clock
   readonly #onLeft: () => void
@@ -23,7 +23,7 @@ export class WaiterQueue<E> {
   readonly #waiting = new Set<Waiter<E>>()
   #wanted = 0
 
-  /** `onLeft`: one of them gave up. `whyNone`: the error that kept elements from coming, where there is one. */
+  /** `onLeft` is called when a call gives up. `whyNone` returns the error that kept elements from coming, if any. */
   constructor(clock: Clock, onLeft: () => void, whyNone: () => Error | undefined) {
     this.#clock = clock
     this.#onLeft = onLeft
@@ -35,7 +35,7 @@ export class WaiterQueue<E> {
     return this.#wanted
   }
 
-  /** Waits for 1 to `max` elements; nothing when the time is over, or the error that is to blame. */
+  /** Waits for 1 to `max` elements; resolves with none when the time is over, or rejects with the error of `whyNone`. */
   add(max: number, { timeoutMs, signal }: WaiterOptions): Promise<E[]> {
     return new Promise((resolve, reject) => {
       const leave = (how: E[] | Error): void => {
@@ -61,7 +61,7 @@ export class WaiterQueue<E> {
     })
   }
 
-  /** Gives elements out in order; what is left over comes back. */
+  /** Gives elements to the calls in order; returns the elements left over. */
   give(elements: readonly E[]): readonly E[] {
     let given = 0
     for (const waiter of this.#waiting) {
@@ -78,7 +78,7 @@ export class WaiterQueue<E> {
   }
 }
 
-/** Each call gets an error of its own. */
+/** A copy of the error for each call. */
 function own<E extends Error | undefined>(error: E): E | RedelayedError {
   return error instanceof RedelayedError ? copyOf(error) : error
 }

@@ -6,14 +6,14 @@ import { toMillis, type TimeUnit } from '../timing/units.js'
 import type { EndMove } from './deque-ends.js'
 import { ListElements } from './list-elements.js'
 
-/** Options of a wait. An abort rejects with the signal's reason, unless an element was popped already: that is returned. */
+/** Options of a wait. An abort rejects with the signal's reason, unless an element was popped already: then that is returned. */
 export interface TakeOptions {
   /** Ends the wait. */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface TakeManyOptions extends TakeOptions {
-  /** How long to wait for the first element, in milliseconds or a text such as `'5s'`; without it, without end. */
+  /** How long to wait for the first element, in milliseconds or as a text such as `'5s'`; without it, without end. */
   readonly timeout?: Duration | undefined
 }
 
@@ -67,7 +67,7 @@ export class Waits<T> {
 
   /** Takes one element: without waiting when no timeout is given, else waiting at most so long. */
   async poll(end: End, given: PollArguments): Promise<T | null> {
-    const { timeoutMs, signal } = this.#list.handle.checked(() => waitOfPoll(given))
+    const { timeoutMs, signal } = waitOfPoll(given)
     if (timeoutMs === undefined) return this.#list.pop(end)
     const taken = await this.#among([this.#list], { end, max: 1, timeoutMs, signal })
     return taken?.values[0] ?? null
@@ -75,11 +75,7 @@ export class Waits<T> {
 
   /** Takes several elements from the front; none when the time is over. */
   async takeMany(max: number, options: TakeManyOptions): Promise<T[]> {
-    const timeoutMs = this.#list.handle.checked(() => {
-      integer('max', max, 1, MAX_TAKE)
-      onlyKnown('options', options, ['timeout', 'signal'])
-      return options.timeout === undefined ? undefined : toMillis('timeout', options.timeout)
-    })
+    const timeoutMs = waitOfTake(max, options)
     const taken = await this.#among([this.#list], { end: 'left', max, timeoutMs, signal: options.signal })
     return taken?.values ?? []
   }
@@ -105,7 +101,7 @@ export class Waits<T> {
     further: FurtherQueues,
   ): Promise<Map<string, T[]> | null> {
     const timeoutMs = this.millis(timeout, unit)
-    const max = this.#list.handle.checked(() => integer('count', count, 1, MAX_TAKE))
+    const max = integer('count', count, 1, MAX_TAKE)
     const taken = await this.#amongNamed(further, { end, max, timeoutMs })
     return taken === null ? null : new Map([[taken.list.handle.name, taken.values]])
   }
@@ -114,13 +110,11 @@ export class Waits<T> {
   async move({ from, to, name }: EndMove, timeoutMs: number | undefined, { signal }: TakeOptions): Promise<T | null> {
     const { handle, key: source, identity } = this.#list
     const { context } = handle
-    const target = handle.checked(() => context.keysOf(name).destination)
+    const target = context.keysOf(name).destination
     const release = this.#delivers ? context.transfers.consume(identity) : undefined
     let bytes: Buffer | null
     try {
       bytes = await context.blocking.move({ source, target, from, to }, { timeoutMs, signal })
-    } catch (thrown) {
-      throw handle.attributed(thrown)
     } finally {
       release?.()
     }
@@ -133,24 +127,21 @@ export class Waits<T> {
   }
 
   millis(timeout: Duration, unit: TimeUnit | undefined): number {
-    return this.#list.handle.checked(() => toMillis('timeout', timeout, unit))
+    return toMillis('timeout', timeout, unit)
   }
 
   /** As `#among`, for this list and those of the named queues: this one first, each once, all with this one's codec. */
   #amongNamed(further: FurtherQueues, wait: Omit<Wait, 'signal'>): Promise<Taken<T> | null> {
     const { context, codec } = this.#list.handle
-    const { lists, signal } = this.#list.handle.checked(() => {
-      const { names, options } = parseFurther(further)
-      const lists = new Map([[this.#list.key, this.#list]])
-      for (const name of names) {
-        const keys = context.keysOf(name)
-        if (!lists.has(keys.destination)) {
-          lists.set(keys.destination, new ListElements<T>(context, { name, keys, codec }))
-        }
+    const { names, options } = parseFurther(further)
+    const lists = new Map([[this.#list.key, this.#list]])
+    for (const name of names) {
+      const keys = context.keysOf(name)
+      if (!lists.has(keys.destination)) {
+        lists.set(keys.destination, new ListElements<T>(context, { name, keys, codec }))
       }
-      return { lists: [...lists.values()], signal: options.signal }
-    })
-    return this.#among(lists, { ...wait, signal })
+    }
+    return this.#among([...lists.values()], { ...wait, signal: options.signal })
   }
 
   /**
@@ -163,26 +154,26 @@ export class Waits<T> {
     const { blocking, transfers } = handle.context
     const deadline = timeoutMs === undefined ? Infinity : performance.now() + timeoutMs
     if (timeoutMs === 0 || lists.length > 1) {
-      // a drain must not wait for a connection longer than the caller
-      if (timeoutMs !== 0 && !(await handle.attribute(blocking.reach({ timeoutMs, signal })))) return null
+      // a drain must not wait for a connection longer than its caller does
+      if (timeoutMs !== 0 && !(await blocking.reach({ timeoutMs, signal }))) return null
       for (const list of lists) {
         const values = await list.drain(end, max, timeoutMs === 0 ? undefined : deadline)
         if (values.length > 0) return { list, values }
       }
       if (timeoutMs === 0) return null
     }
-    const byKey = new Map(lists.map((list) => [list.key, list]))
+    const keys = lists.map(({ key }) => key)
     const releases: (() => void)[] = []
     try {
       if (this.#delivers) for (const list of lists) releases.push(transfers.consume(list.identity))
       for (;;) {
         const remaining = deadline === Infinity ? undefined : Math.max(1, deadline - performance.now())
-        const taken = await blocking.wait([...byKey.keys()], end, { max, timeoutMs: remaining, signal })
-        const list = taken === null ? undefined : byKey.get(taken.key)
+        const taken = await blocking.wait(keys, end, { max, timeoutMs: remaining, signal })
+        const list = lists.find(({ key }) => key === taken?.key)
         if (taken === null || list === undefined) return null
         const values = await list.quarantine.accept(taken.elements)
         if (values.length > 0) return { list, values }
-        if (performance.now() >= deadline) return null // behind what cannot be read there may be more of it, without end
+        if (performance.now() >= deadline) return null // unreadable elements can follow each other without end
       }
     } catch (thrown) {
       throw handle.attributed(thrown)
@@ -192,11 +183,18 @@ export class Waits<T> {
   }
 }
 
-/** How long a poll waits; without `timeoutMs`, not at all. */
+/** The wait of a poll; without `timeoutMs` it does not wait. */
 export function waitOfPoll([timeout, unit, options]: PollArguments): TakeOptions & { timeoutMs?: number } {
   if (timeout === undefined) return {}
   if (typeof unit === 'object' && unit !== null) return { timeoutMs: toMillis('timeout', timeout), signal: unit.signal }
   return { timeoutMs: toMillis('timeout', timeout, unit), signal: options?.signal }
+}
+
+/** How long a `takeMany` waits; undefined: without end. */
+export function waitOfTake(max: number, options: TakeManyOptions): number | undefined {
+  integer('max', max, 1, MAX_TAKE)
+  onlyKnown('options', options, ['timeout', 'signal'])
+  return options.timeout === undefined ? undefined : toMillis('timeout', options.timeout)
 }
 
 function parseFurther(further: FurtherQueues): { names: readonly string[]; options: TakeOptions } {

@@ -2,7 +2,7 @@ import { quoted } from '../text.js'
 import { timestampUnit } from '../timing/timestamp-delay.js'
 import type { QueueContext } from './context.js'
 
-/** Warns of a delay that is most likely a point in time. */
+/** Warns of a delay that is most likely a timestamp. */
 export function warnOfTimestamp(context: QueueContext, queue: string, delayMs: number): void {
   const unit = timestampUnit(delayMs, context.settings.localTime())
   if (unit === undefined) return

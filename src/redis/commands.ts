@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
-import { ConnectionError, RedelayedError, ShutdownError } from '../errors.js'
+import { CommandError, ConnectionError, RedelayedError, ShutdownError } from '../errors.js'
 import { RELIABLE_PREFIX } from '../keys.js'
-import type { CommandArg, Sender } from '../store/sender.js'
+import type { CallOptions, CommandArg, Resend, Sender } from '../store/sender.js'
 import type { Settings } from '../options.js'
 import { atMost } from '../timing/pause.js'
 import { KeptCommands } from './kept-commands.js'
@@ -9,18 +9,18 @@ import { brokenAt, isRefusedByReplica, translateError } from './replies/server-e
 import { tooOldForReliable } from './connections/server-version.js'
 import { noConnectionYet, whereAndWhy, type Topology } from './topology/topology.js'
 
-/** How often an idempotent command is sent again when connections break one after the other. */
+/** The most retries of a command while one connection after the other breaks. */
 const MAX_RETRIES = 3
 
 type Command = readonly [command: string, args: readonly CommandArg[]]
 
-/** A call that failed, and when it began. */
+/** A failed call and its start. */
 interface Failed {
   readonly thrown: unknown
   readonly client: Redis | Cluster | undefined
   readonly command: string
   readonly args: readonly CommandArg[]
-  readonly idempotent: boolean
+  readonly resend: Resend | undefined
   readonly startedAt: number
 }
 
@@ -28,7 +28,7 @@ interface Failed {
 export class Commands implements Sender {
   readonly #topology: Topology
   readonly #connectTimeout: number
-  /** How long a call may take; a repetition begins within it. */
+  /** The time limit of a call, within which a retry must begin. */
   readonly #limit: number
   #underWay = 0
   #operations = 0
@@ -53,8 +53,8 @@ export class Commands implements Sender {
   }
 
   /**
-   * Whether a command that was sent for `key` since `startedAt`, on a connection that broke, may be sent again: the first attempt
-   * cannot be carried out any more. Waits until there is another connection, within the time limit of a call that began then.
+   * Whether a command that was sent for `key` since `startedAt`, on a connection that broke, may be sent again, because the first attempt
+   * can no longer be carried out. Waits for another connection, within the time limit of a call that began then.
    */
   async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
     while (this.isInTime(startedAt, waitMs)) {
@@ -69,12 +69,12 @@ export class Commands implements Sender {
     return false
   }
 
-  /** Whether a call that began then may begin another attempt; `waitMs`: for how long each may wait for replicas or the disk. */
+  /** Whether a call that began at `startedAt` may begin another attempt; `waitMs`: how long each may wait for replicas or the disk. */
   isInTime(startedAt: number, waitMs = 0): boolean {
     return performance.now() - startedAt < this.#limit + waitMs
   }
 
-  /** A timer of Node can be a millisecond early. */
+  /** The remaining time of a call; Node's timers can be a millisecond early. */
   #msLeft(startedAt: number, waitMs: number): number {
     return Math.max(0, startedAt + this.#limit + waitMs - performance.now()) + 1
   }
@@ -94,12 +94,8 @@ export class Commands implements Sender {
     return this.#topology.moves
   }
 
-  /** One async frame for the usual case: every offer goes through here. */
-  async call(
-    command: string,
-    args: readonly CommandArg[],
-    options?: { idempotent?: boolean; startedAt?: number },
-  ): Promise<unknown> {
+  /** Sends a command, with one async frame in the usual case, because every offer comes here. */
+  async call(command: string, args: readonly CommandArg[], options?: CallOptions): Promise<unknown> {
     this.#enter()
     const calledAt = performance.now()
     const startedAt = options?.startedAt ?? calledAt
@@ -111,13 +107,13 @@ export class Commands implements Sender {
       if (!client.isCluster) writeTogether(client as Redis)
       return await this.#limited(client.callBuffer(command, ...args), calledAt)
     } catch (thrown) {
-      return await this.#again({ thrown, client, command, args, idempotent: options?.idempotent === true, startedAt })
+      return await this.#again({ thrown, client, command, args, resend: options?.resend, startedAt })
     } finally {
       this.#leave()
     }
   }
 
-  /** The server for commands has answered a PING, in a cluster each master. */
+  /** Resolves when the server for commands has answered a PING, in a cluster each master. */
   async ping(timeoutMs: number): Promise<void> {
     const asked = this.trackOperation(() => this.#pingMasters())
     const ended = asked.then(
@@ -132,7 +128,7 @@ export class Commands implements Sender {
   }
 
   async #pingMasters(): Promise<void> {
-    if (this.#topology.masters === undefined) return void (await this.call('PING', [], { idempotent: true }))
+    if (this.#topology.masters === undefined) return void (await this.call('PING', [], { resend: 'reads' }))
     try {
       const masters = await this.#topology.masters()
       await Promise.all(masters.map((master) => this.#limited(master.ping())))
@@ -160,8 +156,10 @@ export class Commands implements Sender {
     }
   }
 
-  /** An operation of several commands: a shutdown lets all of them finish. */
+  /** Runs an operation of several commands; a shutdown lets all of them finish. */
   async trackOperation<T>(action: () => Promise<T>): Promise<T> {
+    // also while others are under way: those of a program that goes on would follow each other without end where the server is slow
+    if (this.#closed) throw new ShutdownError('the client was shut down')
     this.#enter()
     this.#operations++
     try {
@@ -172,14 +170,14 @@ export class Commands implements Sender {
     }
   }
 
-  /** Refuses new commands and resolves when those in flight have ended. */
+  /** Refuses new commands, and resolves when those in flight have ended. */
   async drain(): Promise<void> {
     this.#closed = true
     if (this.#underWay === 0) return
     await new Promise<void>((resolve) => (this.#idle = resolve))
   }
 
-  /** No server can be reached: ends commands in flight that otherwise only the user's client could end. That client stays open. */
+  /** Ends commands in flight when no server can be reached. On the user's client, which stays open, nothing else would end them. */
   giveUp(): void {
     this.#kept.endAll('the client was shut down before Redis answered')
   }
@@ -192,7 +190,7 @@ export class Commands implements Sender {
     return this.#kept.keep(reply, since)
   }
 
-  /** The client, and one result or error per command, also when none of them could be sent. */
+  /** Sends commands; resolves with the client and one result or error per command, even if none could be sent. */
   async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
     const calledAt = performance.now()
     let client: Redis | Cluster | undefined
@@ -213,35 +211,39 @@ export class Commands implements Sender {
     }
   }
 
-  /** Whether the server refused because it is not the master any more, and another one can be found. */
+  /** Whether the server refused because it is no longer the master, and another master can be found. */
   #isDemoted(client: Redis | Cluster | undefined, error: unknown): boolean {
     return client !== undefined && isRefusedByReplica(error) && this.#topology.onDemoted(client)
   }
 
-  /** After a failover the old master may be found a few times more, so the number of attempts says nothing. */
+  /** The end of retries after a failover: a time, because the old master may be found any number of times. */
   #giveUpAt(): number {
     return performance.now() + this.#connectTimeout
   }
 
-  async #again({ thrown, client, command, args, idempotent, startedAt }: Failed): Promise<unknown> {
+  async #again({ thrown, client, command, args, resend, startedAt }: Failed): Promise<unknown> {
     const demotedUntil = this.#giveUpAt()
+    let mayBeDone = false
     for (let broken = 0; ;) {
-      const error = this.#errorOf(thrown)
+      const last = this.#errorOf(thrown)
+      mayBeDone ||= resend !== 'reads' && mayBeCarriedOut(last)
+      const error = mayBeDone && !isUnknownScript(last) ? asUnknown(last, this.#topology.address) : last
       const now = performance.now()
-      const isDemoted = this.#isDemoted(client, error)
+      const isDemoted = this.#isDemoted(client, last)
       if (isDemoted) {
         if (now >= demotedUntil) throw error
       } else {
-        if (this.#closed || !this.isInTime(startedAt) || !mayRepeat(thrown, error, idempotent)) throw error
+        if (this.#closed || !this.isInTime(startedAt) || !mayRepeat(thrown, last, resend)) throw error
         const recovering = this.#topology.recover()
-        // the nodes may be asked for the slots one after the other, and be silent; a timer of Node can be a millisecond early
+        // silent nodes may be asked for the slots one after the other; Node's timers can be a millisecond early
         if (recovering !== undefined) await atMost(startedAt + this.#limit - now + 1, recovering)
         else if (broken++ >= MAX_RETRIES) throw error
+        if (resend === 'undoes' && mayBeCarriedOut(last) && !(await this.#isOver(args, startedAt))) throw error
       }
       if (this.#closed) throw error
       try {
         client = await this.#topology.commands()
-        // the wait may have taken too long: the next round checks that
+        // if the wait took too long, the next round ends the call
         if (isDemoted || this.isInTime(startedAt)) return await this.#limited(client.callBuffer(command, ...args))
       } catch (again) {
         thrown = again
@@ -249,7 +251,12 @@ export class Commands implements Sender {
     }
   }
 
-  /** Of a connection of our own the topology knows why it broke. */
+  /** Whether a script that may be on its way to the server can no longer be carried out. */
+  #isOver([, , key = '']: readonly CommandArg[], startedAt: number): Promise<boolean> {
+    return this.maySendAgain(key.toString(), startedAt).catch(() => false)
+  }
+
+  /** Translates an error; for a connection of this client the topology knows why it broke. */
   #errorOf(thrown: unknown): RedelayedError {
     if (thrown instanceof RedelayedError) return thrown
     const { address, problem, watch } = this.#topology
@@ -266,7 +273,7 @@ export class Commands implements Sender {
   }
 }
 
-/** The first key of a command or a script is among its first arguments. */
+/** Refuses keys of reliable queues on a server before 6.2; the first key of a command or a script is among its first arguments. */
 function refuseReliable(args: readonly CommandArg[]): void {
   for (let at = 0; at < 3; at++) {
     const arg = args[at]
@@ -275,8 +282,8 @@ function refuseReliable(args: readonly CommandArg[]): void {
 }
 
 /**
- * Sends the commands of one turn in few writes, because with many callers writing costs most; not in a single
- * one, so that the server runs the first ones while the others are still being encoded.
+ * Sends the commands of one turn in few writes, because with many callers the writes cost most; not in a single
+ * write, so that the server runs the first commands while later ones are still being encoded.
  */
 function writeTogether({ stream }: Redis): void {
   if (stream === undefined) return
@@ -295,8 +302,25 @@ function uncork(stream: Redis['stream']): void {
   stream.uncork()
 }
 
-/** A failed wait for a connection is final; a command that met a closing socket, or may be repeated, gets another try. */
-function mayRepeat(thrown: unknown, error: RedelayedError, idempotent: boolean): boolean {
+function mayBeCarriedOut(error: RedelayedError): boolean {
+  return error instanceof ConnectionError && error.outcome !== 'not-applied'
+}
+
+/** That a later attempt was not sent, or was refused, says nothing of an earlier one. */
+function asUnknown(error: RedelayedError, address: string): RedelayedError {
+  if (error instanceof ConnectionError && error.outcome === 'unknown') return error
+  const isRefused = !(error instanceof ConnectionError)
+  const why = isRefused ? `the connection to Redis at ${address} broke, and a repetition failed: ` : ''
+  return new ConnectionError(why + error.message, 'unknown', { cause: error })
+}
+
+/** Whether a server that was restarted or replaced asks for the text of a script, which the caller then sends. */
+function isUnknownScript(error: RedelayedError): boolean {
+  return error instanceof CommandError && error.redisCode === 'NOSCRIPT'
+}
+
+/** Whether a failed command may be sent again: if it met a closing socket or may be repeated, but not after a failed wait for a connection. */
+function mayRepeat(thrown: unknown, error: RedelayedError, resend: Resend | undefined): boolean {
   if (thrown === error || !(error instanceof ConnectionError)) return false
-  return idempotent || error.outcome === 'not-applied'
+  return resend !== undefined || error.outcome === 'not-applied'
 }

@@ -3,11 +3,11 @@ import type { Emit } from '../events.js'
 import { addressOfClient } from './connections/address.js'
 
 /**
- * Asks a server whether it deletes keys at its memory limit, and warns if so; never rejects. With `volatile-*` it deletes only keys that expire,
- * which a queue's do not, and without a limit none.
+ * Warns if a server deletes keys at its memory limit; never rejects. With `volatile-*` the server deletes only keys that expire,
+ * which a queue's keys do not, and without a limit none.
  */
 export async function warnOfEviction(redis: Redis, emit: Emit): Promise<void> {
-  const info = await redis.info('memory').catch(() => '') // without the right to call INFO it stays unknown
+  const info = await redis.info('memory').catch(() => '') // without the right to call INFO the policy stays unknown
   const [, policy] = /^maxmemory_policy:(allkeys-[a-z]{1,20})/m.exec(info) ?? []
   if (policy === undefined || /^maxmemory:0\r?$/m.test(info)) return
   const message =

@@ -1,9 +1,9 @@
 import { ConnectionError, type RedelayedError } from '../errors.js'
 
-/** ioredis's own `commandTimeout`: it ends the call, and the connection stays, however long the server is silent. */
+/** The error of ioredis's own `commandTimeout`, which ends the call but keeps the connection, however long the server is silent. */
 const TIMED_OUT = 'Command timed out'
 
-/** How many checks for commands that are too old fit into their limit. */
+/** The number of checks for late commands within their limit. */
 const CHECKS = 32
 
 interface Kept {
@@ -12,24 +12,24 @@ interface Kept {
 }
 
 /**
- * Commands sent on an ioredis client that may keep them, resend them, or forget them. Each ends after the limit at
- * the latest, whatever ioredis does with it. They share one timer.
+ * Commands on an ioredis client that may keep, resend or forget them. Each call ends after the limit at
+ * the latest, whatever ioredis does with its command. All share one timer.
  */
 export class KeptCommands {
   readonly #limitMs: number
   readonly #address: () => string
   readonly #kept = new Set<Kept>()
-  /** When the first call began, of the last ones, that ioredis has ended and the server has not answered. */
+  /** The start of the first recent call that ioredis has ended and the server has not answered. */
   #unansweredSince = Infinity
   #timer: NodeJS.Timeout | undefined
 
-  /** `address`: of the servers, for errors. */
+  /** `address` returns that of the servers, for errors. */
   constructor(limitMs: number, address: () => string) {
     this.#limitMs = limitMs
     this.#address = address
   }
 
-  /** When the call of the first one began that is kept or was not answered; a later one can have begun earlier. */
+  /** The start of the first call that is kept or was not answered; a later one can have begun earlier. */
   get oldest(): number | undefined {
     if (performance.now() - this.#unansweredSince > this.#limitMs) this.#unansweredSince = Infinity
     const [first] = this.#kept
@@ -37,7 +37,7 @@ export class KeptCommands {
     return oldest === Infinity ? undefined : oldest
   }
 
-  /** Resolves with the reply, or rejects when it takes too long. `since`: when the call began. */
+  /** Resolves with the reply, or rejects if it takes too long. `since`: when the call began. */
   keep<T>(reply: Promise<T>, since = performance.now()): Promise<T> {
     this.#timer ??= setInterval(() => this.#check(), this.#limitMs / CHECKS).unref()
     return new Promise((resolve, reject) => {
@@ -63,7 +63,7 @@ export class KeptCommands {
     })
   }
 
-  /** Rejects all of them: it is unknown whether they were carried out. */
+  /** Rejects all calls; it is unknown whether their commands were carried out. */
   endAll(why: string): void {
     for (const { end } of this.#kept) end(new ConnectionError(why, 'unknown'))
   }
@@ -76,7 +76,7 @@ export class KeptCommands {
     }
     const until = performance.now() - this.#limitMs
     for (const { since, end } of this.#kept) {
-      if (since > until) continue // a call that began earlier can be kept later
+      if (since > until) continue // a later entry can have begun earlier
       end(
         new ConnectionError(`Redis at ${this.#address()} has not answered within ${this.#limitMs / 1000} s`, 'unknown'),
       )

@@ -5,13 +5,13 @@ import { InvalidArgumentError, inWords } from '../errors.js'
 import { boolean, integer, nonEmptyString } from '../options.js'
 
 export interface HostAndPort {
-  /** A name or an address. */
+  /** The host's name or address. */
   readonly host: string
-  /** 1 to 65535; default 6379, and 26379 for a sentinel. */
+  /** The port. 1 to 65535; default 6379, and 26379 for a sentinel. */
   readonly port?: number | undefined
 }
 
-/** A client of the user: ioredis 5.9 or later, single node, Sentinel or Cluster. Structural, as types differ between majors. */
+/** A client of the user: ioredis 5.9 or later, single node, Sentinel or Cluster. A structural type, because ioredis's types differ between majors. */
 export interface IoredisClient {
   readonly status: string
   readonly isCluster: boolean
@@ -20,37 +20,37 @@ export interface IoredisClient {
   on(event: string, listener: () => void): unknown
 }
 
-/** How to reach Redis: exactly one of `url`, `host`, `sentinels`, `cluster`, `replicated` or `redis`. */
+/** The way to Redis: exactly one of `url`, `host`, `sentinels`, `cluster`, `replicated` or `redis`. */
 export interface ConnectOptions {
-  /** `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. The environment is not read: give `process.env.REDIS_URL` yourself. */
+  /** `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. The package does not read the environment: pass `process.env.REDIS_URL` yourself. */
   readonly url?: string | URL | undefined
-  /** A name or an address. Default `'127.0.0.1'`. */
+  /** The server's name or address. Default `'127.0.0.1'`. */
   readonly host?: string | undefined
-  /** Of `host`. 1 to 65535; default 6379. */
+  /** The port of `host`. 1 to 65535; default 6379. */
   readonly port?: number | undefined
-  /** The user of Redis's ACL. Default: the server's default user. */
+  /** The user name of Redis's ACL. Default: the server's default user. */
   readonly username?: string | undefined
-  /** Default: none. */
+  /** The password. Default: none. */
   readonly password?: string | undefined
   /** The number of the database; a cluster has only 0. 0 to 1,000,000; default 0. */
   readonly db?: number | undefined
-  /** `true` for TLS with the system's authorities, or options for `tls.connect`. Default: no TLS, but with `rediss://`. */
+  /** `true` for TLS with the system's authorities, or options for `tls.connect`. Default: TLS only with `rediss://`. */
   readonly tls?: boolean | TlsOptions | undefined
   /** The sentinels to ask for the master called `name`. */
   readonly sentinels?: readonly HostAndPort[] | undefined
   /** The name of the master, with `sentinels`. */
   readonly name?: string | undefined
-  /** Of the sentinels themselves. Default: none. */
+  /** The user name for the sentinels themselves. Default: none. */
   readonly sentinelUsername?: string | undefined
-  /** Of the sentinels themselves. Default: none. */
+  /** The password for the sentinels themselves. Default: none. */
   readonly sentinelPassword?: string | undefined
-  /** Some nodes of a cluster; the others are discovered. */
+  /** Some nodes of a cluster; the client discovers the others. */
   readonly cluster?: readonly (HostAndPort | string | URL)[] | undefined
   /** A master and its replicas without sentinels, as some hosted services offer: the client uses the node whose role is master. */
   readonly replicated?: readonly (HostAndPort | string | URL)[] | undefined
-  /** Further ioredis options, such as `family`, `natMap` or `connectionName`; those that the package relies on are overridden. */
+  /** Further ioredis options, such as `family`, `natMap` or `connectionName`; the package overrides those that it relies on. */
   readonly ioredis?: Readonly<Record<string, unknown>> | undefined
-  /** Your own ioredis client. It is used for commands and left open at shutdown; other connections use its options. */
+  /** Your own ioredis client. The package sends commands on it and leaves it open at shutdown; other connections use its options. */
   readonly redis?: IoredisClient | undefined
 }
 
@@ -77,7 +77,7 @@ export interface Node {
   readonly port: number
 }
 
-/** The checked options in the form that ioredis takes. */
+/** The checked options in ioredis's form. */
 export type Target =
   | { readonly kind: 'single'; readonly redis: RedisOptions }
   | { readonly kind: 'cluster'; readonly nodes: Node[]; readonly redis: RedisOptions }
@@ -86,7 +86,7 @@ export type Target =
 
 const WAYS = ['url', 'host', 'sentinels', 'cluster', 'replicated', 'redis'] as const
 
-/** Checks where to connect to. Passwords never appear in its errors. */
+/** Checks the connection options. Its errors never contain passwords. */
 export function resolveTarget(options: ConnectOptions): Target {
   const ways = WAYS.filter((way) => options[way] !== undefined)
   if (ways.length > 1) {
@@ -145,7 +145,7 @@ function credentials(options: ConnectOptions): RedisOptions {
   return redis
 }
 
-/** Where the URL and the options differ, or both give a part, is an error: the client must not guess. */
+/** Reads the URL. A part that both the URL and the options give is an error, because the client must not guess. */
 function parseUrl(given: string | URL, already: RedisOptions, tls: ConnectOptions['tls']): RedisOptions {
   let url: URL
   try {
@@ -191,7 +191,7 @@ function parseUrl(given: string | URL, already: RedisOptions, tls: ConnectOption
   return redis
 }
 
-/** An IPv6 address without the brackets that it has in a URL. */
+/** The host of a URL; an IPv6 address without its brackets. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[(.*)\]$/, '$1')
 }
@@ -204,7 +204,7 @@ function unescaped(what: string, text: string): string {
   }
 }
 
-/** The parts of the URLs beside host and port apply to all nodes, so they must be equal. */
+/** The nodes, and the other parts of their URLs, which apply to all nodes and so must be equal. */
 function nodesOf(
   what: string,
   list: readonly (HostAndPort | string | URL)[],
@@ -215,7 +215,7 @@ function nodesOf(
   const nodes = nonEmptyList(what, list).map((node) => {
     if (typeof node !== 'string' && !(node instanceof URL)) return hostAndPort(what, node, 6379)
     const { host = '127.0.0.1', port = 6379, ...shared } = parseUrl(node, redis, tls)
-    if (shared.db === 0) delete shared.db // a URL need not name it
+    if (shared.db === 0) delete shared.db // a URL need not name the database
     common ??= shared
     if (!isDeepStrictEqual(common, shared)) {
       throw new InvalidArgumentError(
@@ -259,7 +259,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** ioredis would prefix keys, but not channels nor the names that Redisson uses: announcements would be lost silently. */
+/** Refuses a `keyPrefix`: ioredis would prefix keys, but not channels nor Redisson's names, so announcements would be lost silently. */
 function refuseKeyPrefix(keyPrefix: unknown): never {
   throw new InvalidArgumentError(
     'keyPrefix',

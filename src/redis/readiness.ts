@@ -15,8 +15,8 @@ interface Waiting {
 }
 
 /**
- * Waits for a client that connects by itself, for a bounded time, and checks the server once. However many calls wait,
- * the client gets one listener per event.
+ * Waits for a client that connects by itself, for a limited time, and checks the server once. All waiting calls share
+ * one listener per event.
  */
 export class Readiness {
   readonly #client: Redis | Cluster
@@ -47,12 +47,12 @@ export class Readiness {
     return this.#inspected && !this.#closed && this.#client.status === 'ready'
   }
 
-  /** Why there is no connection yet, for errors. */
+  /** The reason for no connection yet, for errors. */
   get problem(): string | undefined {
     return this.#lastError === undefined ? undefined : this.#explained(this.#lastError).message
   }
 
-  /** Waits for at most the timeout, the check of the server included. */
+  /** Waits for at most the timeout, including the check of the server. */
   async wait(): Promise<void> {
     if (this.#closed) throw new ShutdownError('the client was shut down')
     if (this.now) return
@@ -72,7 +72,7 @@ export class Readiness {
     let timer: NodeJS.Timeout | undefined
     const over = new Promise<never>((_, reject) => {
       const late = (): void => {
-        if (this.#inspecting === inspecting) this.#inspecting = undefined // the next check may get an answer
+        if (this.#inspecting === inspecting) this.#inspecting = undefined // the next check may succeed
         reject(this.#noConnection(new ConnectionError(SILENT, 'not-applied')))
       }
       timer = setTimeout(late, until - performance.now())
@@ -142,7 +142,7 @@ export class Readiness {
     return new ConnectionError(message, 'not-applied', { cause })
   }
 
-  /** With what to look at; of a cluster's error that of the node which it asked last. */
+  /** Adds advice to an error; for a cluster's error, to that of the node asked last. */
   #explained(reason: Error): RedelayedError {
     const { lastNodeError = reason } = reason as { lastNodeError?: Error }
     const { options } = this.#client

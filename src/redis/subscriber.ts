@@ -7,6 +7,7 @@ import { ReconnectingConnection } from './connections/reconnecting-connection.js
 import { dropWhenOverdue } from './replies/reply-watchdog.js'
 import type { IsStale } from './connections/remote-address.js'
 import { translateError } from './replies/server-errors.js'
+import { assertVersion } from './connections/server-version.js'
 import type { Topology } from './topology/topology.js'
 
 /** The callbacks for one channel. */
@@ -19,14 +20,14 @@ export interface ChannelListener {
   onError(error: RedelayedError): void
 }
 
-/** How many channels one SUBSCRIBE names at most, so that no single command is huge. */
+/** The most channels of one SUBSCRIBE, so that no command is huge. */
 const CHANNELS_PER_COMMAND = 500
-/** After so long channels are asked for again to which the user has no right. */
+/** How long until channels without the user's right are subscribed again. */
 const REFUSED_MS = 60_000
 
 /**
- * One pub/sub connection for all channels. It subscribes by itself after every reconnect, because ioredis hides the moment of
- * the acknowledgement, and pings, to detect a half-open socket.
+ * One pub/sub connection for all channels. It subscribes after every reconnect itself, because ioredis hides the moment of
+ * the acknowledgement, and it pings to detect a half-open socket.
  */
 export class Subscriber {
   readonly #connection: ReconnectingConnection
@@ -53,7 +54,10 @@ export class Subscriber {
         redis.once('end', () => this.#listeners.forEach((listener) => listener.onUnsubscribed()))
         return redis
       },
-      prepare: (redis, onProgress) => this.#prepare(redis, onProgress),
+      prepare: async (redis, onProgress) => {
+        topology.arrived(redis, await assertVersion(redis))
+        await this.#prepare(redis, onProgress)
+      },
       connectTimeout: settings.connectTimeout,
       emit,
     })
@@ -70,7 +74,7 @@ export class Subscriber {
     if (this.#listeners.delete(channel)) this.#change(channel)
   }
 
-  /** The server is not the master any more. A replica would pass messages on, but count its own subscribers only. */
+  /** Drops the connection to a server that is no longer the master. A replica would pass messages on, but count only its own subscribers. */
   leave(isStale: IsStale): void {
     this.#connection.leave(isStale)
   }
@@ -82,7 +86,7 @@ export class Subscriber {
     await this.#connection.close()
   }
 
-  /** Subscribing is a part of opening the connection, which is of no use without its channels, and is with some of them. */
+  /** Subscribes as a part of opening the connection, which is useless without any channel, but not without some. */
   async #prepare(redis: Redis, onProgress: () => void): Promise<void> {
     this.#changed.clear()
     keepPinging(this.#connection, redis, this.#pingInterval)
@@ -142,8 +146,8 @@ export class Subscriber {
   }
 
   /**
-   * Each acknowledged part of many channels counts as progress. Resolves with those to which the user has no right, and why; rejects when the
-   * connection is of no use.
+   * Subscribes in parts, each of which counts as progress. Resolves with the refused channels and their errors; rejects if the
+   * connection is useless.
    */
   async #subscribe(redis: Redis, channels: string[], onProgress: () => void): Promise<Map<string, AuthError>> {
     const refused = new Map<string, AuthError>()
@@ -164,7 +168,7 @@ export class Subscriber {
     return refused
   }
 
-  /** The others go on; who listens on these finds with the sweeps what is published there. */
+  /** Reports refused channels. The other channels go on; the listeners of refused ones depend on their sweeps. */
   #onRefused(refused: ReadonlyMap<string, AuthError>): void {
     for (const [channel, error] of refused) {
       this.#refused.add(channel)
@@ -186,7 +190,7 @@ export class Subscriber {
   }
 }
 
-/** Redis refuses all channels of a command for one to which the user has no right: then each is asked for alone. */
+/** Subscribes to channels. Redis refuses all channels of a command if the user has no right to one of them: then each is subscribed alone. */
 async function subscribeTo(redis: Redis, channels: readonly string[], refused: Map<string, AuthError>): Promise<void> {
   try {
     await redis.subscribe(...channels)

@@ -4,14 +4,7 @@ import { boolean, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import { warnOfTimestamp } from '../queues/warn-of-timestamp.js'
 import type { Claim } from '../store/reliable-scripts.js'
-import {
-  AS_SET,
-  MOST_HANDLED,
-  NO_DEAD_LETTER,
-  TOO_LATE,
-  type GiveBack,
-  type ReliableStore,
-} from '../store/reliable-store.js'
+import { AS_SET, MOST_HANDLED, NO_DEAD_LETTER, type GiveBack, type ReliableStore } from '../store/reliable-store.js'
 import { clean, cut } from '../text.js'
 import { systemClock } from '../timing/clock.js'
 import { Seldom } from '../timing/seldom.js'
@@ -21,7 +14,7 @@ import { ReliableMessage, type AcknowledgeOptions, type MessageActions, type Neg
 import { MAX_PROGRESS_BYTES, type ProgressOptions } from './progress.js'
 import { claimOf } from './receipt.js'
 
-/** A call that waits for its acknowledgement to be sent with the others of this turn. */
+/** A call whose acknowledgement is sent at the end of this turn of the event loop. */
 interface Waiting {
   readonly claim: Claim
   readonly result: Buffer | null
@@ -31,7 +24,7 @@ interface Waiting {
 
 const MAX_REASON_BYTES = 2_000
 
-/** What a consumer does with the messages that it has. Each method answers whether the message was still its own. */
+/** The operations of a consumer on its messages. Each method resolves with whether the message was still the consumer's. */
 export class Acknowledger<T> implements MessageActions {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
@@ -43,25 +36,28 @@ export class Acknowledger<T> implements MessageActions {
     this.#store = store
   }
 
+  get queueName(): string {
+    return this.#handle.name
+  }
+
   get queueKey(): string {
     return this.#store.keys.messages
   }
 
-  /** As `acknowledgeMany`, together with all others of this turn. */
+  /** As `acknowledgeMany`, in one script with all other calls of this turn. */
   acknowledge(claim: Claim, options?: AcknowledgeOptions): Promise<boolean> {
     return options === undefined ? this.#add(claim, null) : this.#addWith(claim, options)
   }
 
   async #addWith(claim: Claim, options: AcknowledgeOptions): Promise<boolean> {
-    this.#handle.checked(() => onlyKnown('options', options, ['result']))
+    onlyKnown('options', options, ['result'])
     return this.#add(claim, this.resultOf(options.result))
   }
 
   #add(claim: Claim, result: Buffer | null): Promise<boolean> {
-    const acknowledged = new Promise<boolean>((resolve, reject) => {
+    return new Promise<boolean>((resolve, reject) => {
       this.#acknowledgements.add({ claim, result, resolve, reject })
     })
-    return this.#handle.attribute(acknowledged)
   }
 
   /** `results`: one for each message, `null` for none. */
@@ -78,14 +74,12 @@ export class Acknowledger<T> implements MessageActions {
   }
 
   async negativeAcknowledge(claim: Claim, options?: NegativeOptions): Promise<boolean> {
-    const how = this.#handle.checked(() => giveBackOf(options))
-    const [isDone = false] = await this.#handle.attribute(this.giveBack([claim], how))
+    const [isDone = false] = await this.giveBack([claim], giveBackOf(options))
     return isDone
   }
 
   async giveBack(claims: readonly Claim[], how: GiveBack): Promise<boolean[]> {
     const results = await this.#store.giveBack(claims, how)
-    if (results[0] === TOO_LATE) throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', how.delayMs)
     warnOfTimestamp(this.#handle.context, this.#handle.name, how.delayMs)
     if (how.how !== 'released') this.#emit('failed', claims, (at) => results[at] === 1)
     this.#emit('rejected', claims, (at) => results[at] === 2)
@@ -98,11 +92,11 @@ export class Acknowledger<T> implements MessageActions {
   }
 
   async extend(message: ReliableMessage, visibilityTimeout?: Duration): Promise<boolean> {
-    const [isExtended = false] = await this.#handle.attribute(this.extendMany([message], 0, visibilityTimeout))
+    const [isExtended = false] = await this.extendMany([message], 0, visibilityTimeout)
     return isExtended
   }
 
-  /** The first `unbegun` of the messages are not being handled yet; the others count as attempts from now on. */
+  /** Extends messages. The first `unbegun` are not being handled yet; the others count as attempts from now on. */
   async extendMany(
     claims: readonly (ReliableMessage | Claim)[],
     unbegun: number,
@@ -124,18 +118,11 @@ export class Acknowledger<T> implements MessageActions {
   }
 
   async progress(given: ReliableMessage | Claim, value: unknown, options: ProgressOptions = {}): Promise<boolean> {
-    const { extend = false } = this.#handle.checked(() => {
-      onlyKnown('options', options, ['extend'])
-      return options
-    })
-    const visibilityMs = this.#handle.checked(() => {
-      if (typeof extend === 'boolean') return extend ? AS_SET : null
-      return durationMs('extend', extend, 1)
-    })
+    onlyKnown('options', options, ['extend'])
+    const visibilityMs = extensionOf(options)
     const bytes = this.#handle.encode(value as T, 'progress')
-    if (bytes.length > MAX_PROGRESS_BYTES)
-      throw this.#handle.withQueueName(new PayloadTooLargeError(bytes.length, MAX_PROGRESS_BYTES))
-    const isKept = await this.#handle.attribute(this.#keepProgress(given, bytes, visibilityMs))
+    if (bytes.length > MAX_PROGRESS_BYTES) throw new PayloadTooLargeError(bytes.length, MAX_PROGRESS_BYTES)
+    const isKept = await this.#keepProgress(given, bytes, visibilityMs)
     if (isKept) this.#handle.context.hub.progress(this.#handle.name, given.id, value)
     return isKept
   }
@@ -153,7 +140,7 @@ export class Acknowledger<T> implements MessageActions {
     }
   }
 
-  /** The deliveries of messages and receipts. Throws unless the messages are of this queue. */
+  /** The deliveries of messages and receipts. Throws for a message of another queue. */
   claimsOf<M extends ReliableMessage>(messages: readonly (M | string)[]): (M | Claim)[] {
     return messages.map((message, at) => {
       if (typeof message === 'string') return claimOf(`messages[${at}]`, message)
@@ -183,6 +170,12 @@ export class Acknowledger<T> implements MessageActions {
   }
 }
 
+/** The extension of a progress in milliseconds; `null` for none. */
+function extensionOf({ extend = false }: ProgressOptions): number | null {
+  if (typeof extend === 'boolean') return extend ? AS_SET : null
+  return durationMs('extend', extend, 1)
+}
+
 export function giveBackOf(options: NegativeOptions = {}): GiveBack {
   onlyKnown('options', options, ['delay', 'reject', 'countAttempt', 'error'])
   const reject = boolean('reject', options.reject ?? false)
@@ -195,7 +188,7 @@ export function giveBackOf(options: NegativeOptions = {}): GiveBack {
   }
 }
 
-/** An error as one line for the history: cleaned, and never its stack, which may hold what no log should. */
+/** An error as one line for the history: cleaned and without its stack, which may hold secrets. */
 export function reasonOf(error: unknown): string {
   if (error === undefined) return '""'
   const { name, message } = toError(error)

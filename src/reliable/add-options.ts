@@ -8,54 +8,54 @@ import { durationMs, type Duration } from '../duration.js'
 import { assertBatchName, assertId } from './message-id.js'
 import { encodeHeaders, type Headers } from './record.js'
 
-/** What is done with a message whose id is there already. */
+/** The policy for a message whose id exists already. */
 export type ExistingPolicy = 'keep' | 'replace' | 'postpone'
 
 export interface AddOptions {
-  /** Of the message, unique in the queue. 1 to 512 bytes of UTF-8; default: one at random. */
+  /** The message's id, unique in the queue. 1 to 512 bytes of UTF-8; default: a random one. */
   readonly id?: string | undefined
-  /** It becomes visible so many milliseconds after Redis accepted it. Default: what the queue's configuration says, else 0. */
+  /** How many milliseconds after Redis accepted it the message becomes visible. Default: the `delay` of the queue's configuration, else 0. */
   readonly delay?: Duration | undefined
-  /** It becomes visible at this time by the Redis clock; at once when that has passed. Not together with `delay`. */
+  /** When the message becomes visible, by the Redis clock; at once when that has passed. Not together with `delay`. */
   readonly date?: Date | undefined
-  /** 0 to 9, the highest first. Default 0. */
+  /** The priority, the highest first. 0 to 9; default 0. */
   readonly priority?: number | undefined
   /**
-   * Groups have turns, and limits of their own (`groupConcurrency`, `groupRateLimit`): a tenant, a customer, an API key. 1 to 255 bytes of UTF-8; not together with a
-   * `priority`. Default: none; all messages without one have turns together.
+   * The message's group, such as a tenant, a customer or an API key. Groups take turns and have limits (`groupConcurrency`, `groupRateLimit`). 1 to 255 bytes of UTF-8; not
+   * together with a `priority`. Default: none; all messages without a group share one turn.
    */
   readonly group?: string | undefined
-  /** At most 64 KiB together. */
+  /** Texts by name that consumers get with the payload. At most 64 KiB together. */
   readonly headers?: Headers | undefined
-  /** When no consumer has handled it so many milliseconds after it became visible, it is removed. At least 1; default: the queue's, else never. */
+  /** How many milliseconds after it became visible an unhandled message is removed. At least 1; default: the queue's, else never. */
   readonly timeToLive?: Duration | undefined
-  /** How often it is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
+  /** The most deliveries of the message. 1 to 1,000,000; default: the queue's, else 10. */
   readonly deliveryLimit?: number | undefined
   /**
-   * `'keep'` (default) leaves a message of the same id as it is; `'replace'` removes it, also from a consumer that has it, and adds
-   * the new one; `'postpone'` gives the one that is there the new time, and leaves one that a consumer has as it is.
+   * `'keep'` (default) leaves a message of the same id unchanged; `'replace'` removes it, even if a consumer has it, and adds
+   * the new one; `'postpone'` gives the existing message the new time, unless a consumer has it.
    */
   readonly existing?: ExistingPolicy | undefined
-  /** Not added when one with the same id, or the same payload, was added within the last `forMs` milliseconds. */
+  /** Does not add the message if one with the same id, or the same payload, was added within the last `forMs` milliseconds. */
   readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: Duration } | undefined
   /**
-   * The messages are counted under this name until they have ended: see `batch` of the queue. 1 to 255 bytes of UTF-8. A message that is there and is kept or postponed stays in the
-   * batch that it has. Not for sharded queues. Default: none.
+   * The batch that counts the messages until they have ended: see `batch` of the queue. 1 to 255 bytes of UTF-8. An existing message that is kept or postponed stays in its
+   * batch. Not for sharded queues. Default: none.
    */
   readonly batch?: string | undefined
   /**
-   * What must have the message, beside the memory of the server, before the call resolves: so many replicas, or the append-only
-   * file on disk. That holds for every outcome, so also for a message that was there and is kept. See docs/durability.md.
+   * Where the message must be stored, besides the server's memory, before the call resolves: on a number of replicas, or in the append-only
+   * file on disk. It applies to every outcome, also to an existing message that is kept. See docs/durability.md.
    */
   readonly durability?: Durability | undefined
 }
 
-/** What holds for all messages of one call. */
+/** The options that apply to all messages of one call. */
 export type AddManyOptions = Pick<AddOptions, 'existing' | 'durability' | 'batch'>
 
 /** One message for `addMany`. */
 export interface AddItem<T> extends Omit<AddOptions, keyof AddManyOptions> {
-  /** What consumers get. */
+  /** The value that consumers get. */
   readonly payload: T
 }
 
@@ -76,15 +76,15 @@ export const NO_GROUP: Buffer = Buffer.alloc(0)
 
 export const MAX_DELIVERIES = 1_000_000
 
-/** A message on its way. */
+/** A checked and encoded message. */
 export interface PendingMessage extends NewMessage {
-  /** Its id was drawn here, so that no other message has it. */
+  /** Whether this client drew the id, so that no other message has it. */
   readonly isDrawn: boolean
 }
 
 export type MessageOptions = Omit<AddOptions, keyof AddManyOptions>
 
-/** The message with its options checked and encoded. `drawId` gets what it is deduplicated by, or an empty text. */
+/** Checks the options and makes the message. `drawId` gets the deduplication mark, or an empty text. */
 export function prepare(options: MessageOptions, payload: Buffer, drawId: (mark: string) => string): PendingMessage {
   const { id, priority = 0, timeToLive, deliveryLimit, deduplicate } = options
   const given = id === undefined ? undefined : assertId('id', id)
@@ -104,12 +104,12 @@ export function prepare(options: MessageOptions, payload: Buffer, drawId: (mark:
   }
 }
 
-/** The options that hold for all messages of one call, checked. */
+/** The checked options that apply to all messages of one call. */
 export interface How {
   readonly existing: ExistingPolicy
-  /** Empty for none. */
+  /** The batch; empty for none. */
   readonly batch: string
-  /** What is waited for, if anything. */
+  /** The durability that the call waits for, if any. */
   readonly wait: Wait | undefined
 }
 
@@ -151,7 +151,7 @@ export function groupBytes(what: string, group: unknown): Buffer {
   return bytes
 }
 
-/** Nothing for none. @throws InvalidArgumentError */
+/** The bytes of the group; empty for none. @throws InvalidArgumentError */
 export function groupOf({ group, priority = 0 }: Pick<MessageOptions, 'group' | 'priority'>): Buffer {
   if (group === undefined) return NO_GROUP
   if (priority !== 0) throw new InvalidArgumentError('priority', 'none where there is a group', priority)
@@ -164,7 +164,7 @@ function visibleOf({ delay, date }: AddOptions): string {
   return dateText('date', date)
 }
 
-/** A moment as the scripts read it. @throws InvalidArgumentError */
+/** A date in the scripts' format. @throws InvalidArgumentError */
 export function dateText(argument: string, date: Date): string {
   if (!(date instanceof Date) || Number.isNaN(date.getTime()))
     throw new InvalidArgumentError(argument, 'a valid Date', date)

@@ -21,30 +21,29 @@ import { warnOfTimestamp } from '../queues/warn-of-timestamp.js'
 import { shortfall } from '../redis/durable/durability.js'
 import { mayConcernOne } from '../redis/replies/server-errors.js'
 import { nextTurn } from '../timing/pause.js'
-import { ADD_ITEMS, addPages } from '../store/new-message.js'
+import { ADD_ITEMS, ADD_OUTCOME, addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
-import { TOO_LATE, type ReliableStore } from '../store/reliable-store.js'
+import type { ReliableStore } from '../store/reliable-store.js'
 import type { WaitedFor } from '../store/durable-scripts.js'
 import type { How, PendingMessage } from './add-options.js'
 import type { AddRoute, Added } from './adder.js'
 import { drawnId } from './message-id.js'
 
-const OUTCOMES = new Map<number, Added['outcome']>([
-  [1, 'added'],
-  [2, 'replaced'],
-  [3, 'postponed'],
-  [0, 'kept'],
-  [-1, 'duplicate'],
-])
+const OUTCOMES = new Map<number, Added['outcome']>(
+  (['added', 'replaced', 'postponed', 'kept', 'duplicate'] as const).map((name) => [ADD_OUTCOME[name], name]),
+)
 
 const SCRIPTS_IN_FLIGHT = 4
-/** How often a script that may have been carried out is sent. */
+/** The most attempts of a script that may have been carried out. */
 const MAX_ATTEMPTS = 5
 
-/** The reply of the script, and what was reached where it was waited for. */
+/** Temporary refusals: the queue may have accepted the same message at an earlier attempt. */
+const PASSING = [QueueFullError, OperationDisabledError, ChangesBehindError, BatchClosedError]
+
+/** The reply of the script, and the durability reached if the call waited for it. */
 type Answer = Partial<WaitedFor<AddReply>> & Pick<WaitedFor<AddReply>, 'reply'>
 
-/** A call whose messages wait to be sent with those of the others of this turn. */
+/** A call whose messages are sent at the end of this turn of the event loop. */
 interface JoinedCall {
   readonly pending: readonly PendingMessage[]
   readonly how: How
@@ -52,14 +51,14 @@ interface JoinedCall {
   readonly reject: (error: unknown) => void
 }
 
-/** Sends messages to a queue, each at most once however often it is sent: its id distinguishes a repeated attempt from another message. */
+/** Sends messages to a queue. A message is added at most once, however often it is sent: its id identifies a repeated attempt. */
 export class AddSender<T> implements AddRoute {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
 
   /** The calls of this turn of the event loop. */
   #joined: JoinedCall[] = []
-  /** Whether the server has the script, as far as is known. */
+  /** Whether the server is known to have the script. */
   #isScriptKnown = false
 
   constructor(handle: QueueHandle<T>, store: ReliableStore) {
@@ -71,18 +70,18 @@ export class AddSender<T> implements AddRoute {
     return drawnId(this.#handle.context.ids)
   }
 
-  /** One result or error per message, in order. A shutdown lets what is waited for finish. */
+  /** Resolves with one result or error per message, in order. A shutdown lets the call finish. */
   send(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     const { durable, commands } = this.#handle.context
-    // a shutdown of this turn lets them be sent
+    // tracked, so that a shutdown in this turn lets them be sent
     if (how.wait === undefined && pending.length > 0 && pending.length < ADD_ITEMS)
       return commands.trackOperation(() => this.#join(pending, how))
-    this.#sendJoined() // what was added before goes first
+    this.#sendJoined() // earlier messages go first
     if (how.wait === undefined) return this.#sendAll(pending, how)
     return durable.trackOperation(() => this.#sendAll(pending, how))
   }
 
-  /** With those of the other calls of this turn of the event loop: for many callers that is one script. */
+  /** Joins the messages to those of the other calls of this turn of the event loop: for many callers that is one script. */
   #join(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
     return new Promise((resolve, reject) => {
       this.#joined.push({ pending, how, resolve, reject })
@@ -90,7 +89,7 @@ export class AddSender<T> implements AddRoute {
     })
   }
 
-  /** In the order of the calls, and all at once, so that no call of the next turn overtakes one. */
+  /** Sends the joined calls in order, and all at once, so that no call of the next turn overtakes one. */
   #sendJoined(): void {
     const joined = this.#joined
     this.#joined = []
@@ -117,7 +116,7 @@ export class AddSender<T> implements AddRoute {
     inFlight = SCRIPTS_IN_FLIGHT,
   ): Promise<(Added | RedelayedError)[]> {
     for (const { visible } of pending) {
-      // an `@` is before a date
+      // dates begin with `@`
       if (!visible.startsWith('@')) warnOfTimestamp(this.#handle.context, this.#handle.name, Number(visible))
     }
     const pages = addPages(pending)
@@ -139,14 +138,15 @@ export class AddSender<T> implements AddRoute {
     return all
   }
 
-  /** In one script. What one of the messages may be to blame for must not fail the others: each is sent once more, alone. */
+  /** Sends a page in one script. After an error that one message may have caused, each is sent once more, alone. */
   async #sendPage(page: readonly PendingMessage[], how: How, again = false): Promise<(Added | RedelayedError)[]> {
     try {
-      const answer = await this.#attempt(page, how, again)
+      const { answer, isRepeated } = await this.#attempt(page, how, again)
       this.#isScriptKnown = true
-      return page.map((message, at) => resultIn(answer, at, message, how))
+      const results = page.map((message, at) => resultIn(answer, at, message, how))
+      return isRepeated ? results.map(asAfterUnknown) : results
     } catch (thrown) {
-      const error = toRedelayed(thrown)
+      const error = again ? asAfterUnknown(toRedelayed(thrown)) : toRedelayed(thrown)
       // the script may have added some of them before it failed
       if (page.length > 1 && how.existing !== 'postpone' && mayConcernOne(error))
         return (await Promise.all(page.map((message) => this.#sendPage([message], how, true)))).flat()
@@ -154,17 +154,23 @@ export class AddSender<T> implements AddRoute {
     }
   }
 
-  /** `again`: the messages may be there from an earlier script. */
-  async #attempt(page: readonly PendingMessage[], { existing, wait, batch }: How, again: boolean): Promise<Answer> {
+  /** `again`: an earlier script may have added the messages. */
+  async #attempt(
+    page: readonly PendingMessage[],
+    { existing, wait, batch }: How,
+    again: boolean,
+  ): Promise<{ readonly answer: Answer; readonly isRepeated: boolean }> {
     const { commands, durable } = this.#handle.context
     let unknown: ConnectionError | undefined
     const startedAt = performance.now()
     const waitMs = wait?.timeoutMs ?? 0
     for (let attempt = 1; ; attempt++) {
       try {
-        const how = { resent: again || unknown !== undefined, existing, batch }
-        if (wait === undefined) return { reply: await this.#store.add(page, how) }
-        return await this.#store.addDurably(durable.sender(this.#store.keys.messages, wait), page, how)
+        const isRepeated = again || unknown !== undefined
+        const how = { resent: isRepeated, existing, batch }
+        if (wait === undefined) return { answer: { reply: await this.#store.add(page, how) }, isRepeated }
+        const sender = durable.sender(this.#store.keys.messages, wait)
+        return { answer: await this.#store.addDurably(sender, page, how), isRepeated }
       } catch (error) {
         if (!(error instanceof ConnectionError)) {
           if (unknown === undefined) throw error
@@ -202,7 +208,7 @@ export class AddSender<T> implements AddRoute {
   }
 }
 
-/** Calls that one script takes, each of them whole. */
+/** Groups the calls so that each group fits into one script and no call is split. */
 function scriptsOf(calls: readonly JoinedCall[]): JoinedCall[][] {
   const scripts: JoinedCall[][] = []
   let count = Infinity
@@ -217,7 +223,15 @@ function scriptsOf(calls: readonly JoinedCall[]): JoinedCall[][] {
   return scripts
 }
 
-/** What became of the message at that place; an error also when it is not as safe as asked. */
+/** The result after an earlier attempt that may have added the message: a refusal of this attempt leaves the outcome unknown. */
+function asAfterUnknown<R extends Added | RedelayedError>(result: R): R | ConnectionError {
+  if (!(result instanceof RedelayedError)) return result
+  const isNeverSent = result instanceof ConnectionError && result.outcome === 'not-applied'
+  if (!isNeverSent && !PASSING.some((type) => result instanceof type)) return result
+  return new ConnectionError(result.message, 'unknown', { cause: result })
+}
+
+/** The result of the message at that position; an error also if its durability was not reached. */
 function resultIn(answer: Answer, at: number, message: PendingMessage, { wait }: How): Added | RedelayedError {
   const result = resultOf(message, answer.reply.outcomes[at] ?? NaN)
   if (wait === undefined || result instanceof RedelayedError) return result
@@ -225,16 +239,26 @@ function resultIn(answer: Answer, at: number, message: PendingMessage, { wait }:
 }
 
 function resultOf({ id, isDrawn, payload }: PendingMessage, outcome: number): Added | RedelayedError {
-  // no other caller has a drawn id: the message there is this one, which the layer below has sent twice
+  // no other caller has a drawn id: an existing message is this one, which the connection sent twice
   if (isDrawn && outcome >= 0) return { id, outcome: 'added' }
   const known = OUTCOMES.get(outcome)
   if (known !== undefined) return { id, outcome: known }
-  if (outcome === -2) return new QueueFullError()
-  if (outcome === -4) return new OperationDisabledError('add')
-  if (outcome === -6) return new ChangesBehindError()
-  if (outcome === -7) return new BatchClosedError()
-  if (outcome === -8) return new WrongTypeError()
-  if (outcome === -5) return new PayloadTooLargeError(payload.length, 'what the queue allows')
-  if (outcome !== TOO_LATE) return new InternalError('add-reply', 'an outcome is none')
-  return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', inWords('a later one'))
+  switch (outcome) {
+    case ADD_OUTCOME.full:
+      return new QueueFullError()
+    case ADD_OUTCOME.disabled:
+      return new OperationDisabledError('add')
+    case ADD_OUTCOME.behind:
+      return new ChangesBehindError()
+    case ADD_OUTCOME.batchClosed:
+      return new BatchClosedError()
+    case ADD_OUTCOME.wrongType:
+      return new WrongTypeError()
+    case ADD_OUTCOME.tooLarge:
+      return new PayloadTooLargeError(payload.length, 'what the queue allows')
+    case ADD_OUTCOME.tooLate:
+      return new InvalidArgumentError('delay and timeToLive', 'a time of at most 2^53-1 ms', inWords('a later one'))
+    default:
+      return new InternalError('add-reply', `unknown outcome ${outcome}`)
+  }
 }

@@ -16,25 +16,25 @@ import {
 } from './add-options.js'
 import { checkHeaders } from './record.js'
 
-/** What became of a message that was added. */
+/** The id and the outcome of an added message. */
 export interface Added {
   readonly id: string
   /**
-   * `'kept'`: one of this id is there and stays as it is; `'duplicate'`: it was deduplicated. In both cases the new payload is
+   * `'kept'`: a message of this id exists and is unchanged; `'duplicate'`: the message was deduplicated. In both cases the new payload is
    * not in the queue.
    */
   readonly outcome: 'added' | 'replaced' | 'postponed' | 'kept' | 'duplicate'
 }
 
-/** Where messages go once they are checked and encoded: to one queue, or to several. */
+/** Sends checked and encoded messages, to one queue or to several. */
 export interface AddRoute {
-  /** The id of a message that was given none; `mark` is what it is deduplicated by, or empty. */
+  /** Draws the id of a message without one; `mark` is its deduplication mark, or empty. */
   drawId(mark: string): string
   /** Resolves with one result or error per message, in order. */
   send(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]>
 }
 
-/** Checks and encodes all messages of a call before any is sent, and makes one answer of what became of them. */
+/** Checks and encodes all messages of a call before any is sent, and combines their results. */
 export class Adder<T> {
   readonly #handle: QueueHandle<T>
   readonly #route: AddRoute

@@ -12,11 +12,11 @@ import { assertKnownId } from './message-id.js'
 export interface MoveMessages {
   /** The other queue, or its name; in a cluster it must be in the same slot. */
   readonly to: string | { readonly name: string }
-  /** Those of these ids; without it the first `count`. */
+  /** The ids of the messages to move; without it the first `count`. */
   readonly ids?: readonly string[] | undefined
-  /** 1 to 1,000; default 100. */
+  /** The most messages to move without `ids`. 1 to 1,000; default 100. */
   readonly count?: number | undefined
-  /** Of which priority. 0 to 9; default 0. */
+  /** The priority of the messages to move without `ids`. 0 to 9; default 0. */
   readonly priority?: number | undefined
 }
 
@@ -32,7 +32,7 @@ export class Changes<T> {
     this.#keysOf = keysOf
   }
 
-  /** Resolves with how many were removed; `alsoHeld`: also those that a consumer has. */
+  /** Removes messages, with `alsoHeld` also those that consumers have; resolves with how many. */
   async remove(ids: readonly string[], how: { readonly alsoHeld: boolean }): Promise<number> {
     ids.forEach((id, at) => assertKnownId(`ids[${at}]`, id))
     let removed = 0

@@ -16,38 +16,38 @@ import { groupUnreadable, type Unreadable, type UnreadableGroup } from './unread
 
 export interface PollOptions {
   /**
-   * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it nothing is waited for.
+   * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it the call does not wait.
    */
   readonly timeout?: Duration | undefined
-  /** For how many milliseconds no other consumer gets it. At least 1; default: what the queue's configuration says, else 30,000. */
+  /** For how many milliseconds no other consumer gets the message. At least 1; default: the queue's configuration, else 30,000. */
   readonly visibilityTimeout?: Duration | undefined
-  /** `'auto'` acknowledges before you have it: at most once. Default `'manual'`. */
+  /** `'auto'` acknowledges the message before the call resolves: at most once. Default `'manual'`. */
   readonly acknowledge?: 'manual' | 'auto' | undefined
   /** Ends the wait; it rejects with the signal's reason, and has claimed no message. */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface PollManyOptions extends PollOptions {
-  /** At most so many. 1 to 1,000. */
+  /** The most messages. 1 to 1,000. */
   readonly count: number
   /**
-   * No more are taken when those that were taken have so many bytes, as they are stored. What one script hands out can go beyond it: 1 MiB, or one message that is
+   * The call takes no more messages once the taken ones have this many stored bytes. One script can exceed it, by up to 1 MiB or one message that is
    * larger. 1 or more; default: no limit.
    */
   readonly maxBytes?: number | undefined
 }
 
-/** How many messages one call can ask for. */
+/** The most messages of one call. */
 export const MOST_POLLED = 1_000
 
 const OPTIONS = ['timeout', 'visibilityTimeout', 'acknowledge', 'signal'] as const
 
-/** The options of a poll, checked. */
+/** The checked options of a poll. */
 export interface HowToPoll {
-  /** Without it, without end. */
+  /** How long the poll waits; without it, without end. */
   readonly timeoutMs: number | undefined
   readonly visibilityMs: number
-  /** Acknowledged before the caller has it. */
+  /** Whether messages are acknowledged before the caller gets them. */
   readonly isFinal: boolean
 }
 
@@ -76,7 +76,7 @@ interface Parts<T> {
   readonly polls: QueueRegistry<Poller>
 }
 
-/** Takes messages from a queue for their visibility: those that are there now, or the next ones. */
+/** Takes messages from a queue for their visibility, without waiting or as soon as there are any. */
 export class Claims<T> {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
@@ -126,7 +126,7 @@ export class Claims<T> {
     const { timeoutMs, visibilityMs, isFinal } = howToPoll(options)
     const how = { visibilityMs, beforehand }
     const deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs
-    // of what cannot be read there can be any number, so that a poll which does not wait has an end of its own
+    // there can be any number of unreadable messages, so a poll that does not wait has a deadline too
     const until =
       timeoutMs === 0 ? performance.now() + this.#handle.context.settings.commandTimeout : (deadline ?? Infinity)
     for (;;) {
@@ -143,13 +143,13 @@ export class Claims<T> {
     }
   }
 
-  /** Up to `count` that are there, and no more when they have so many bytes. */
+  /** Takes up to `count` visible messages, and no more once they have `maxBytes`. */
   async #now(count: number, maxBytes: number, how: HowToHold, until: number): Promise<PolledRecord[]> {
     const polled: PolledRecord[] = []
     for (let bytes = 0; polled.length < count && bytes < maxBytes;) {
       const reply = await this.#poll(count - polled.length, how, false).catch((error: unknown) => {
         if (polled.length === 0) throw error
-        return undefined // what was handed out before must reach the caller
+        return undefined // messages handed out before must reach the caller
       })
       if (reply === undefined) break
       polled.push(...reply.messages)
@@ -160,7 +160,7 @@ export class Claims<T> {
     return polled
   }
 
-  /** 1 to `count`, as soon as there are any; none when the time is over. */
+  /** Waits for 1 to `count` messages; resolves with none when the time is over. */
   #wait(
     count: number,
     how: HowToHold,
@@ -172,7 +172,7 @@ export class Claims<T> {
     return poller.take(count, how, { timeoutMs, signal })
   }
 
-  /** Runs the script, and does what its reply asks for. */
+  /** Runs the script, emits the events of its reply, and advances repeats. */
   async #poll(count: number, how: HowToHold, announce: boolean): Promise<PollReply> {
     const reply = await this.#store.poll(count, how, announce)
     this.#answeredAt = systemClock.now()
@@ -183,12 +183,12 @@ export class Claims<T> {
       const code = /: ([A-Z]+)/.exec(reply.problem)?.[1] ?? 'ERR'
       context.hub.emit('error', this.#handle.withQueueName(new CommandError(code, reply.problem)))
     }
-    // beside: what was handed out need not wait for it
+    // not awaited: the messages handed out need not wait for it
     if (reply.repeats.length > 0) void this.#parts.repeats.advance(reply.repeats, reply.now)
     return reply
   }
 
-  /** A message that cannot be read here has failed: its delivery limit decides how often others are asked. */
+  /** Decodes messages. An unreadable message has failed; its delivery limit decides how often other consumers get it. */
   async #read(polled: readonly PolledRecord[]): Promise<ReliableMessage<T>[]> {
     const messages: ReliableMessage<T>[] = []
     const unreadable: Unreadable[] = []
@@ -208,7 +208,7 @@ export class Claims<T> {
 
   #message(polled: PolledRecord): ReliableMessage<T> {
     const { headers, payload, group = null } = readRecord(polled.record)
-    // a suspect is decoded when it was begun
+    // a suspect is decoded only after its delivery was counted
     const value = isSuspect(polled) ? (payload as T) : this.#handle.decode(payload)
     return new ReliableMessage(this.#parts.acknowledger, polled, headers, value, group)
   }
@@ -216,13 +216,13 @@ export class Claims<T> {
   async #postpone({ records, giveBack, error }: UnreadableGroup): Promise<void> {
     const { name, context } = this.#handle
     await this.#parts.acknowledger.giveBack(records, giveBack).catch((failed: unknown) => {
-      // they come back when their visibility ends, and have failed then too
+      // the messages are redelivered when their visibility ends, which counts as a failure too
       context.hub.emit('error', this.#handle.withQueueName(toRedelayed(failed)))
     })
     context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: records.length, error })
   }
 
-  /** Those that could be acknowledged: of the others it is unknown whether another consumer has them by now. */
+  /** Acknowledges messages; returns those that were. Another consumer may have the others by now. */
   async #acknowledged(messages: readonly ReliableMessage<T>[]): Promise<ReliableMessage<T>[]> {
     const done = await this.#parts.acknowledger.acknowledgeMany(messages)
     return messages.filter((_, at) => done[at] === true)

@@ -10,14 +10,14 @@ import { EndWaits, type EndWaitsParams } from './end-waits.js'
 import { readFailures } from './failures.js'
 import { assertKnownId } from './message-id.js'
 
-/** What is kept of a message that was handled. */
+/** The kept data of a handled message. */
 export interface CompletedMessage<R = unknown> {
   readonly id: string
   /** Epoch milliseconds by the Redis clock. */
   readonly completedAt: number
   /** How often it was delivered. */
   readonly attempts: number
-  /** What its consumer gave as the result; `undefined` for none. */
+  /** The result that the consumer gave; `undefined` for none. */
   readonly result: R | undefined
 }
 
@@ -28,7 +28,7 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** What a queue keeps of completed messages, and the calls that wait for one. */
+/** Reads the completed messages that a queue keeps, and waits for messages to complete. */
 export class Completed<T> {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
@@ -66,7 +66,7 @@ export class Completed<T> {
     return found
   }
 
-  /** The last ones first. */
+  /** The completed messages, the latest first. */
   async *list<R>(options: { readonly pageSize?: number }): AsyncGenerator<CompletedMessage<R>, void> {
     onlyKnown('options', options, ['pageSize'])
     const pageSize = integer('pageSize', options.pageSize ?? 100, 1, 1_000)
@@ -77,7 +77,7 @@ export class Completed<T> {
     }
   }
 
-  /** One for each id; `null` where none is kept. */
+  /** One completed message for each id; `null` where none is kept. */
   async #read<R>(ids: readonly string[]): Promise<(CompletedMessage<R> | null)[]> {
     const found: (CompletedMessage<R> | null)[] = []
     while (found.length < ids.length) {

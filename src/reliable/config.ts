@@ -8,62 +8,62 @@ import {
   type StoredChangesConfig,
 } from './change-stream/change-config.js'
 
-/** How many deliveries there are at most in a stretch of time. */
+/** The most deliveries in a period of time. */
 export interface RateLimitConfig {
-  /** 1 to 1,000,000. */
+  /** The most deliveries. 1 to 1,000,000. */
   readonly max: number
-  /** The stretch of time in milliseconds. 1 to 86,400,000. */
+  /** The period in milliseconds. 1 to 86,400,000. */
   readonly perMs: Duration
 }
 
-/** What holds for a queue in all processes; kept in Redis. What is not set has its default. */
+/** The configuration of a queue, stored in Redis, for all processes. A setting that is not set has its default. */
 export interface ReliableQueueConfig {
   /** For how many milliseconds no other consumer gets a message that was handed out. At least 1; default 30,000. */
   readonly visibilityTimeout?: Duration | null | undefined
-  /** How often a message is delivered at most. 1 to 1,000,000; default 10. */
+  /** The most deliveries of a message. 1 to 1,000,000; default 10. */
   readonly deliveryLimit?: number | null | undefined
-  /** Messages that no consumer has handled so many milliseconds after they became visible are removed. At least 1; default: never. */
+  /** How many milliseconds after they became visible unhandled messages are removed. At least 1; default: never. */
   readonly timeToLive?: Duration | null | undefined
   /** The delay of messages that are added without one, in milliseconds. Default 0. */
   readonly delay?: Duration | null | undefined
-  /** How many messages the queue holds at most, those in flight too. At least 1; default: no limit. */
+  /** The most messages in the queue, including those in flight. At least 1; default: no limit. */
   readonly maxSize?: number | null | undefined
-  /** Of a payload, in bytes. At least 1; default: the client's `maxPayloadBytes`. */
+  /** The largest payload in bytes. At least 1; default: the client's `maxPayloadBytes`. */
   readonly maxMessageBytes?: number | null | undefined
   /** Whether messages that are rejected or failed too often are kept in the queue `deadLetters`. Default true. */
   readonly deadLetters?: boolean | null | undefined
-  /** How many dead letters the queue keeps; another one drops the oldest. 1 to 1,000,000; default: all. */
+  /** The most dead letters that the queue keeps; a further one drops the oldest. 1 to 1,000,000; default: all. */
   readonly keepDeadLetters?: number | null | undefined
-  /** For how many milliseconds it keeps them at most, counted from when they became dead letters. At least 1; default: for ever. */
+  /** How many milliseconds the queue keeps a dead letter at most, counted from when the message died. At least 1; default: for ever. */
   readonly keepDeadLettersFor?: Duration | null | undefined
   /**
-   * How many completed messages the queue keeps, with their results, for `waitUntilFinished` and `getCompleted`; acknowledgements remove the oldest. 1 to 1,000,000;
+   * The most completed messages that the queue keeps, with their results, for `waitUntilFinished` and `getCompleted`; acknowledgements remove the oldest. 1 to 1,000,000;
    * default: none.
    */
   readonly keepCompleted?: number | null | undefined
-  /** For how many milliseconds it keeps them at most. At least 1; default: as long as there are not more than `keepCompleted`. */
+  /** How many milliseconds the queue keeps a completed message at most. At least 1; default: only `keepCompleted` limits it. */
   readonly keepCompletedFor?: Duration | null | undefined
-  /** How many messages consumers have at once, over all processes; one that is prefetched counts. 1 to 1,000,000; default: no limit. */
+  /** The most messages that consumers have at once, over all processes, including prefetched ones. 1 to 1,000,000; default: no limit. */
   readonly concurrency?: number | null | undefined
-  /** At most `max` deliveries in any stretch of `perMs` milliseconds, over all processes. 1 to 1,000,000 and 1 to 86,400,000; default: no limit. */
+  /** At most `max` deliveries in any period of `perMs` milliseconds, over all processes. 1 to 1,000,000 and 1 to 86,400,000; default: no limit. */
   readonly rateLimit?: RateLimitConfig | null | undefined
   /** As `concurrency`, for each group of messages (`add(payload, { group })`). */
   readonly groupConcurrency?: number | null | undefined
   /** As `rateLimit`, for each group of messages. */
   readonly groupRateLimit?: RateLimitConfig | null | undefined
   /**
-   * Which changes of messages the queue keeps, for `changes` and `allEvents`. `false` or `null` (default): none; what is kept then goes.
+   * The changes of messages that the queue keeps, for `changes` and `allEvents`. `false` or `null` (default): none; setting it deletes the kept ones.
    */
   readonly changes?: ChangesConfig | false | null | undefined
 }
 
-/** The same as it is stored. */
+/** A stored rate limit. */
 export interface StoredRateLimit {
   readonly max: number
   readonly perMs: number
 }
 
-/** A queue's configuration as it is stored: durations are milliseconds. */
+/** The stored configuration of a queue: durations are milliseconds. */
 export interface StoredQueueConfig extends Omit<
   ReliableQueueConfig,
   | 'visibilityTimeout'
@@ -113,10 +113,10 @@ const NAMES = Object.keys(CHECKS) as (keyof ReliableQueueConfig)[]
 
 const PAUSES: readonly string[] = ['addPaused', 'pollPaused']
 
-/** What is stored as 1 or 0. */
+/** The settings that are stored as 1 or 0. */
 const FLAGS: readonly string[] = [...NAMES.filter((name) => CHECKS[name] === flag), ...PAUSES]
 
-/** Names and values as the script takes them; `null` removes a setting, what is not given stays. */
+/** The names and values for the script; `null` removes a setting, an absent one stays. */
 export function configArgs(config: ReliableQueueConfig): string[] {
   onlyKnown('config', config, NAMES)
   return NAMES.flatMap((name) => {
@@ -126,7 +126,7 @@ export function configArgs(config: ReliableQueueConfig): string[] {
   })
 }
 
-/** What is stored; a value that the scripts do not take, because it is none of `setConfig`, is left out. */
+/** Reads the stored settings; leaves out a value that the scripts do not accept, because `setConfig` did not write it. */
 export function readConfig(values: readonly (string | null)[]): StoredQueueConfig {
   const config: Record<string, number | boolean | StoredRateLimit | StoredChangesConfig | undefined> = {}
   NAMES.forEach((name, at) => {
@@ -139,7 +139,7 @@ export function readConfig(values: readonly (string | null)[]): StoredQueueConfi
   return config
 }
 
-/** Whether a stored text is a value of a setting; for one without a meaning to this version, it is. */
+/** Whether a stored text is a valid value of a setting; true for a setting that this version does not know. */
 export function isSetting(name: string, value: string): boolean {
   if (name === 'changes') return readChangesText(value) !== undefined
   if (isRate(name)) return readRateText(value) !== undefined
@@ -153,7 +153,7 @@ export function isSetting(name: string, value: string): boolean {
   }
 }
 
-/** As the scripts read it: `<max>/<ms>`. */
+/** The rate limit in the scripts' format: `<max>/<ms>`. */
 function rateText(what: string, value: unknown): string {
   onlyKnown(what, value, ['max', 'perMs'])
   const { max, perMs } = value as { max: unknown; perMs: unknown }
@@ -173,5 +173,5 @@ function readRateText(text: string): StoredRateLimit | undefined {
 
 export const CONFIG_NAMES: readonly string[] = NAMES
 
-/** All that the scripts read of the configuration. */
+/** All settings that the scripts read. */
 export const SETTING_NAMES: readonly string[] = [...NAMES, ...PAUSES]

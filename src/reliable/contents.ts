@@ -1,13 +1,14 @@
 import { RedelayedError } from '../errors.js'
 import { integer, oneOf, onlyKnown } from '../options.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
+import { ASIDE, ASIDE_ENDS, asideTimes } from '../store/due-keys.js'
 import type { ReliableStore, StoredMessage } from '../store/reliable-store.js'
 import { readFailures, type FailedAttempt } from './failures.js'
 import type { MessageProgress } from './progress.js'
 import { assertKnownId } from './message-id.js'
 import { readRecord, type Headers } from './record.js'
 
-/** What becomes of a message next. */
+/** Whether a message can be delivered now, later, or is with a consumer. */
 export type MessageState = 'visible' | 'delayed' | 'inFlight'
 
 /** A stored message. */
@@ -16,40 +17,40 @@ export interface MessageInfo<T> {
   readonly payload: T
   readonly headers: Headers
   readonly priority: number
-  /** Where it has one. */
+  /** The message's group, if any. */
   readonly group?: string | undefined
   readonly state: MessageState
-  /** When it is, was, or will be again visible, epoch milliseconds by the Redis clock. */
+  /** When the message is, was, or will be visible again, epoch milliseconds by the Redis clock. */
   readonly visibleAt: number
-  /** How often it was delivered. */
+  /** How often the message was delivered. */
   readonly attempts: number
   readonly failures: readonly FailedAttempt[]
-  /** What its consumer said last of how far it is; `null` for nothing, and for what cannot be read here. */
+  /** The last progress that a consumer reported; `null` for none, and for one that this process cannot read. */
   readonly progress: MessageProgress | null
   readonly expiresAt: number | null
 }
 
-/** Which messages to walk, and how. */
+/** The messages to walk, and the size of pages. */
 export interface ListMessages {
   readonly state?: MessageState
-  /** 1 to 1,000; default 100. */
+  /** The messages of a page. 1 to 1,000; default 100. */
   readonly pageSize?: number
-  /** Only those whose `visibleAt` is not before it, epoch milliseconds. Default: all. */
+  /** The earliest `visibleAt` of the messages, epoch milliseconds. Default: all. */
   readonly visibleFrom?: number
-  /** Only those whose `visibleAt` is not after it, epoch milliseconds. Default: all. */
+  /** The latest `visibleAt` of the messages, epoch milliseconds. Default: all. */
   readonly visibleTo?: number
-  /** Passes over the first so many, which are not read; of a sharded queue, over so many of each shard. Default 0. */
+  /** How many messages to skip without reading them; in a sharded queue, in each shard. Default 0. */
   readonly skip?: number
 }
 
-/** How many messages there are, by what becomes of them next. */
+/** The numbers of messages by their state. */
 export interface ReliableQueueCounts {
   readonly total: number
   readonly visible: number
   readonly delayed: number
   readonly inFlight: number
   readonly dead: number
-  /** How long the first of the visible ones has been waiting, in milliseconds. */
+  /** How long the first visible message has been waiting, in milliseconds. */
   readonly oldestMs: number
 }
 
@@ -81,7 +82,7 @@ export class Contents<T> {
     return { total, visible, delayed, inFlight, dead, oldestMs }
   }
 
-  /** By priority from the highest on, by time within one, those in flight last. */
+  /** Walks messages by priority from the highest on, then by time, and those in flight last. */
   async *list(options: ListMessages): AsyncGenerator<MessageInfo<T>, void> {
     onlyKnown('options', options, ['state', 'pageSize', 'visibleFrom', 'visibleTo', 'skip'])
     const { state } = options
@@ -89,14 +90,18 @@ export class Contents<T> {
     const pageSize = integer('pageSize', options.pageSize ?? 100, 1, 1_000)
     let skip = integer('skip', options.skip ?? 0, 0, Number.MAX_SAFE_INTEGER)
     const span = spanOf(options)
-    const { now: begunAt } = await this.#store.count()
+    const { now: begunAt, asides } = await this.#store.count()
     const times = timesOf(state, begunAt, span)
     const priorities = state === 'inFlight' ? [] : [...this.#store.keys.due.keys()].reverse()
-    for (const schedule of [...priorities, 'inFlight'] as const) {
-      const passed = skip === 0 ? 0 : Math.min(skip, await this.#store.countOf(schedule, times))
+    const spans = withAsides(times, asides, state, begunAt, span)
+    const ranges = priorities.flatMap((schedule) => spans.map((some) => [schedule, some] as const))
+    // a message in flight becomes visible, not delayed
+    const held = state === 'delayed' ? [] : [['inFlight', times] as const]
+    for (const [schedule, some] of [...ranges, ...held]) {
+      const passed = skip === 0 ? 0 : Math.min(skip, await this.#store.countOf(schedule, some))
       skip -= passed
       for (let from = passed; ; from += pageSize) {
-        const ids = await this.#store.idsOf(schedule, times, from, pageSize)
+        const ids = await this.#store.idsOf(schedule, some, from, pageSize)
         for await (const { messages, now } of this.#store.get(ids)) {
           for (const message of messages) {
             if (message === null || (state !== undefined && stateOf(message, now) !== state)) continue
@@ -110,7 +115,7 @@ export class Contents<T> {
     }
   }
 
-  /** One that cannot be read is reported. */
+  /** Decodes a message; an unreadable one is reported. */
   #readable(message: StoredMessage, now: number): MessageInfo<T> | undefined {
     try {
       return this.#info(message, now)
@@ -138,7 +143,7 @@ export class Contents<T> {
     }
   }
 
-  /** What cannot be read hides no message. */
+  /** The progress of a message; an unreadable one is `null`, and the message is still shown. */
   #progress({ progress }: StoredMessage): MessageProgress | null {
     if (progress === null) return null
     try {
@@ -165,18 +170,34 @@ function spanOf({ visibleFrom, visibleTo }: ListMessages): Span {
   return { from: bound('visibleFrom', visibleFrom, -Infinity), to: bound('visibleTo', visibleTo, Infinity) }
 }
 
-function timesOf(
-  state: MessageState | undefined,
-  now: number,
-  { from, to }: Span,
-): readonly [least: string, most: string] {
+type Times = readonly [least: string, most: string]
+
+function timesOf(state: MessageState | undefined, now: number, { from, to }: Span): Times {
   const least = from === -Infinity ? '-inf' : `${from}`
   const most = to === Infinity ? '+inf' : `${to}`
   if (state === 'delayed' || state === 'inFlight') return [from > now ? least : `(${now}`, most]
   return [least, state === 'visible' && to > now ? `${now}` : most]
 }
 
-/** What a consumer had longer than it may is visible again, even if no consumer has polled since. */
+/** The ranges of scores, including messages set aside for paused tasks: they are visible, and have scores after all times, a range for each task. */
+function withAsides(
+  times: Times,
+  tasks: readonly number[],
+  state: MessageState | undefined,
+  now: number,
+  { from, to }: Span,
+): Times[] {
+  const [least, most] = times
+  if (tasks.length === 0 || (least === '-inf' && most === '+inf')) return [times]
+  // scores that another program has written after those of messages set aside
+  const behind: Times = [ASIDE_ENDS, most]
+  const others: Times[] = most === '+inf' ? [[least, `(${ASIDE}`], behind] : [times]
+  if (state === 'delayed') return others
+  const latest = state === 'visible' ? Math.min(to, now) : to
+  return [...others, ...tasks.map((task) => asideTimes(task, from, latest)).filter((some) => some !== undefined)]
+}
+
+/** A message whose visibility ended is visible again, even if no consumer has polled since. */
 function stateOf({ inFlight, visibleAt }: StoredMessage, now: number): MessageState {
   if (visibleAt <= now) return 'visible'
   return inFlight ? 'inFlight' : 'delayed'

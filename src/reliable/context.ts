@@ -6,15 +6,15 @@ import type { QueueRegistry } from '../scheduler/queue-registry.js'
 import type { EndWaits } from './end-waits.js'
 import type { Poller } from './poller.js'
 
-/** What the reliable queues of one client share. */
+/** The parts that the reliable queues of one client share. */
 export interface ReliableContext {
   readonly queues: QueueContext
   readonly polls: QueueRegistry<Poller>
   readonly endWaits: QueueRegistry<EndWaits>
   readonly instrumentation: Instrumentation | undefined
-  /** The random name by which the change streams know this client. */
+  /** The random name of this client in change streams. */
   readonly client: string
-  /** The keys of the queue that the application calls so. */
+  /** The keys of the queue with this public name. */
   readonly keysOf: (name: string) => ReliableKeys
 }
 
@@ -28,7 +28,7 @@ export interface ReliableIdentity<T> {
   readonly codec: Codec<T>
 }
 
-/** The dead letters by the name in Redis, so that they are in the queue's slot whatever a mapper does. */
+/** The identity of a queue. Its dead letters are named after the name in Redis, so that they are in the queue's slot whatever a mapper does. */
 export function identify<T>(name: string, rawName: string, codec: Codec<T>): ReliableIdentity<T> {
   return { name, rawName, codec, keys: reliableKeys(rawName), dead: reliableKeys(deadLettersOf(rawName)) }
 }

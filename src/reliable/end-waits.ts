@@ -8,16 +8,16 @@ import { nextTurn } from '../timing/pause.js'
 
 export interface EndWaitsParams {
   readonly address: QueueAddress
-  /** Looks at how messages, or batches by their names, have ended; answers for at least one of the ids. */
+  /** Reads how messages, or batches by their names, have ended; the reply covers at least the first id. */
   readonly look: (ids: readonly string[]) => Promise<EndsReply>
   readonly onError: (error: Error) => void
-  /** The error of a wait that never reached Redis, which it has tried for so long. */
+  /** The error of a wait that has not reached Redis within this time. */
   readonly noConnectionYet: (triedForMs: number) => Error | undefined
   readonly clock: Clock
 }
 
 export interface EndWaitOptions {
-  /** Without it, without end. */
+  /** How long the call waits; without it, without end. */
   readonly timeoutMs: number | undefined
   readonly signal: AbortSignal | undefined
 }
@@ -26,26 +26,26 @@ export interface EndWaitOptions {
 export type WaitedEnd = EndReply
 
 interface Waiter {
-  /** Whether Redis has answered it. */
+  /** Whether Redis has answered this call. */
   hasLooked: boolean
-  /** Its time is over, and it waits for that answer only. */
+  /** The call's time is over, and it waits only for that first answer. */
   isOver: boolean
   readonly settle: (how: WaitedEnd | Error) => void
 }
 
-/** How many ids are looked at together. */
+/** The most ids of one script. */
 const TOGETHER = 100
-/** For so long a call whose time is over before Redis has answered at all waits for that answer. */
+/** How much longer a call waits whose time is over before the first answer of Redis. */
 const FIRST_ANSWER_MS = 1_000
-/** A message about more than any script of this package publishes is of another writer: it is not read, and the calls that wait ask Redis again with the next sweep. */
+/** The longest message that is read. No script of this package publishes a longer one; after one of another program the calls ask Redis again with the next sweep. */
 const MOST_TEXT = 4 * 1024 * 1024
-/** No script publishes more lines, and no id that is waited for has a longer one: to read four million characters takes long. */
+/** The most lines that a script publishes, and the longest line of an awaited id: to read four million characters takes long. */
 const MOST_LINES = 10_000
 const LONGEST_LINE = 2_000
 
 /**
- * The calls of one queue that wait until messages, or until batches, have ended. They look when they begin, when the channel is subscribed, when their
- * message's end is announced, and with each sweep, so that an announcement that was lost makes none of them wait for ever.
+ * The calls of one queue that wait until messages, or batches, have ended. A call asks Redis when it begins, when the channel is subscribed, when the
+ * end of its message is announced, and with each sweep, so that a lost announcement does not make it wait for ever.
  */
 export class EndWaits implements ServedQueue {
   readonly #params: EndWaitsParams
@@ -106,10 +106,10 @@ export class EndWaits implements ServedQueue {
   }
 
   onUnsubscribed(): void {
-    // the sweep finds what is published meanwhile
+    // the sweep finds messages that end meanwhile
   }
 
-  /** Lines of ids; a line feed and a backslash of an id are escaped. */
+  /** Reads lines of ids, in which line feeds and backslashes are escaped. */
   onMessage(message: string): void {
     if (this.#waiting.size === 0 || message.length > MOST_TEXT) return
     const lines = message.split('\n', MOST_LINES).filter(({ length }) => length <= LONGEST_LINE)
@@ -126,7 +126,7 @@ export class EndWaits implements ServedQueue {
     return Promise.resolve()
   }
 
-  /** All of one turn of the event loop together. */
+  /** Asks for the ids of one turn of the event loop together. */
   #look(ids: Iterable<string>): void {
     for (const id of ids) this.#toLook.add(id)
     if (this.#toLook.size === 0 || this.#isLooking) return
@@ -139,7 +139,7 @@ export class EndWaits implements ServedQueue {
     try {
       while (this.#toLook.size > 0 && this.#closed === undefined) await this.#lookAtSome()
     } finally {
-      this.#isLooking = false // in the same turn as the check above: an id that comes after it begins anew
+      this.#isLooking = false // in the same turn as the check above: a later id begins anew
     }
   }
 
@@ -147,11 +147,11 @@ export class EndWaits implements ServedQueue {
     const waited: string[] = []
     for (const id of this.#toLook) {
       if (waited.length === TOGETHER) break
-      this.#toLook.delete(id) // before: what is published while Redis answers is to be looked at again
+      this.#toLook.delete(id) // before the question: an id published while Redis answers is asked for again
       if (this.#waiting.has(id)) waited.push(id)
     }
     if (waited.length === 0) return
-    // an answer says nothing to those that begin to wait after the question
+    // the answer does not apply to calls that begin to wait after the question
     const asking = waited.map((id) => [...(this.#waiting.get(id) ?? [])])
     try {
       const { ends, keeps } = await this.#params.look(waited)
@@ -162,7 +162,7 @@ export class EndWaits implements ServedQueue {
     }
   }
 
-  /** A call that Redis has answered once waits for the next sweep; one that it has not, rejects. */
+  /** A call that Redis has answered before waits for the next sweep; any other rejects. */
   #onFailure(waiters: readonly Waiter[], error: Error): void {
     for (const waiter of waiters) if (!waiter.hasLooked) waiter.settle(own(error))
     if (waiters.some(({ hasLooked }) => hasLooked)) this.#params.onError(error)
@@ -184,7 +184,7 @@ function unescaped(line: string): string {
   return line.replace(/\\([n\\])/g, (_, sign: string) => (sign === 'n' ? '\n' : sign))
 }
 
-/** Nothing happens to one that was settled in the meantime. */
+/** Passes an answer to a call; without effect if the call was settled meanwhile. */
 function answer(waiter: Waiter, end: EndReply, keeps: boolean): void {
   waiter.hasLooked = true
   if (end.is === 'waits' && keeps && !waiter.isOver) return
@@ -194,7 +194,7 @@ function answer(waiter: Waiter, end: EndReply, keeps: boolean): void {
 
 const NOT_KEPT = 'the queue keeps no completed messages: set keepCompleted with setConfig'
 
-/** Each call gets an error of its own, on which its queue and its callers are noted. */
+/** A copy of the error for each call, which adds its queue and its callers. */
 function own(error: Error): Error {
   return error instanceof RedelayedError ? copyOf(error) : error
 }

@@ -1,19 +1,19 @@
 import { asNumber } from '../store/replies.js'
 import { clean } from '../text.js'
 
-/** One line of a message's history. */
+/** One failed delivery in a message's history. */
 export interface FailedAttempt {
   readonly attempt: number
   readonly at: Date
   readonly reason: string
 }
 
-/** The scripts keep 8,192 bytes of a history, and none of their lines is shorter than 17. */
+/** More lines than a history has: the scripts keep 8,192 bytes of it, and a line has at least 17. */
 const MOST_LINES = 500
 const MOST_BYTES = 8_192
 const NONE = Buffer.alloc(0)
 
-/** The last lines of `<attempt> <epoch ms> <JSON text>`; what cannot be read is left out. */
+/** Reads the last lines of `<attempt> <epoch ms> <JSON text>`; leaves out unreadable ones. */
 export function readFailures(lines: string): FailedAttempt[] {
   const last = lines.split('\n').slice(-MOST_LINES)
   return last.flatMap((line) => {
@@ -23,7 +23,7 @@ export function readFailures(lines: string): FailedAttempt[] {
   })
 }
 
-/** The lines as the scripts write them; the oldest are left out where there is no room. */
+/** Writes the lines as the scripts do; leaves out the oldest if there is no room. */
 export function writeFailures(failures: readonly FailedAttempt[]): Buffer {
   if (failures.length === 0) return NONE
   const lines: string[] = []
@@ -37,7 +37,7 @@ export function writeFailures(failures: readonly FailedAttempt[]): Buffer {
   return Buffer.from(lines.reverse().join(''))
 }
 
-/** JSON of a text; any other bytes are shown as they are. */
+/** The text of a JSON string; any other text unchanged. */
 function textIn(json: string): string {
   try {
     const text: unknown = JSON.parse(json)

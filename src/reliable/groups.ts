@@ -1,52 +1,54 @@
+import { InvalidArgumentError } from '../errors.js'
 import { integer, onlyKnown } from '../options.js'
-import type { ReliableGroupStore } from '../store/reliable-group-store.js'
+import { MOST_PAUSED_TASKS, type ReliableGroupStore } from '../store/reliable-group-store.js'
 import type { ReliableStore } from '../store/reliable-store.js'
 import { groupBytes } from './add-options.js'
 import { CONFIG_NAMES, readConfig, type StoredRateLimit } from './config.js'
 
-/** How many messages of a group there are, by what becomes of them next, and its limits. */
+/** The numbers of messages of a group by their state, and the group's limits. */
 export interface GroupCounts {
   readonly group: string
-  /** Those of a paused group count as visible when their time has come. */
+  /** Visible messages; in a paused group, those whose time has come. */
   readonly visible: number
   readonly delayed: number
-  /** How many messages consumers have: what `groupConcurrency` counts. */
+  /** Messages that consumers have, which `groupConcurrency` limits. */
   readonly inFlight: number
-  /** How many deliveries there were in the last `perMs` of `groupRateLimit`; 0 without one. */
+  /** Deliveries in the last `perMs` of `groupRateLimit`; 0 without one. */
   readonly delivered: number
   readonly paused: boolean
-  /** Of each group; `null` for no limit. */
+  /** The `groupConcurrency`; `null` for no limit. */
   readonly concurrency: number | null
   readonly rateLimit: StoredRateLimit | null
 }
 
-/** What waits for a limit or a pause, and how many groups and batches there are. */
+/** The messages that a limit or a pause holds back, and the numbers of groups and batches. */
 export interface QueueTotals {
   /** Visible messages that no consumer could get now. */
   readonly heldBack: {
-    /** Because the queue or their group is paused. */
+    /** The queue, the group or the task is paused; for a task, only messages that polls have set aside. */
     readonly byPause: number
-    /** Because the queue, or their group, has as many messages with consumers as it may, or as many deliveries. */
+    /** The queue or the group has reached its `concurrency` or its rate limit. */
     readonly byLimit: number
   }
   readonly groups: {
-    /** Of which a message can be delivered. */
+    /** Groups with a message that can be delivered now. */
     readonly ready: number
-    /** Of which one can be delivered later: it is delayed, or the rate of the group is used up. */
+    /** Groups whose next message can be delivered later: it is delayed, or the group's rate is used up. */
     readonly later: number
     readonly paused: number
   }
+  readonly tasks: { readonly paused: number }
   readonly batches: {
-    /** Open or closed. */
+    /** Open or closed batches. */
     readonly unfinished: number
-    /** Finished, and not forgotten yet. */
+    /** Finished batches that are not forgotten yet. */
     readonly finished: number
   }
 }
 
 const LIMITS = ['groupConcurrency', 'groupRateLimit']
 
-/** What can be done with the groups of a queue's messages. */
+/** Pauses and counts the groups and the tasks of a queue's messages. */
 export class Groups {
   readonly #store: ReliableGroupStore
   readonly #queue: ReliableStore
@@ -64,7 +66,20 @@ export class Groups {
     await this.#store.pause(groupBytes('group', group), false)
   }
 
-  /** Lets settings hold at once, names and values in turn, also for groups that are full or wait for their rate. */
+  async pauseTask(task: string): Promise<void> {
+    const outcome = await this.#store.pauseTask(groupBytes('task', task), true)
+    if (outcome < 0) throw new InvalidArgumentError('task', `at most ${MOST_PAUSED_TASKS} paused at once`, task)
+  }
+
+  async resumeTask(task: string): Promise<void> {
+    await this.#store.pauseTask(groupBytes('task', task), false)
+  }
+
+  async pausedTasks(): Promise<string[]> {
+    return (await this.#store.pausedTasks()).map(String).sort()
+  }
+
+  /** Applies settings (names and values in turn) at once, also to groups that are full or wait for their rate. */
   async apply(settings: readonly string[]): Promise<void> {
     if (LIMITS.some((name) => settings.includes(name))) await this.#store.refresh()
   }
@@ -76,8 +91,8 @@ export class Groups {
   }
 
   async totals(): Promise<QueueTotals> {
-    const { paused, limited, groups, batches } = await this.#store.queueTotals()
-    return { heldBack: { byPause: paused, byLimit: limited }, groups, batches }
+    const { paused, limited, groups, batches, pausedTasks } = await this.#store.queueTotals()
+    return { heldBack: { byPause: paused, byLimit: limited }, groups, tasks: { paused: pausedTasks }, batches }
   }
 
   async counts(group: string): Promise<GroupCounts> {

@@ -1,6 +1,7 @@
 import { durationMs, type Duration } from '../duration.js'
 import { NotCompletedError, PayloadTooLargeError } from '../errors.js'
 import { nonEmptyString, onlyKnown } from '../options.js'
+import { namesOperations } from '../queues/operations.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import type { QueueRegistry } from '../scheduler/queue-registry.js'
 import type { BatchReply, EndsReply } from '../store/reliable-scripts.js'
@@ -12,19 +13,19 @@ import { EndWaits, type EndWaitsParams } from './end-waits.js'
 import { assertBatchName, drawnId } from './message-id.js'
 import { TASK_HEADER, type Headers } from './record.js'
 
-/** What is known of a batch. */
+/** The state and the counts of a batch. */
 export interface BatchCounts {
-  /** `'open'`: messages can be added to it; `'closed'`: some of its messages are in the queue still; `'finished'`: none is. */
+  /** `'open'`: messages can be added to it; `'closed'`: the queue still has some of them; `'finished'`: all have ended. */
   readonly state: 'open' | 'closed' | 'finished'
-  /** How many messages were added to it. */
+  /** Messages that were added to the batch. */
   readonly total: number
-  /** How many of them are in the queue, waiting or in flight. */
+  /** Messages that are still in the queue, waiting or in flight. */
   readonly pending: number
   readonly completed: number
-  /** How many became dead letters, or are gone as such where the queue keeps none. */
+  /** Messages that became dead letters, or were dropped where the queue keeps none. */
   readonly dead: number
   readonly expired: number
-  /** How many were cancelled, removed, replaced, or moved to another queue. */
+  /** Messages that were cancelled, removed, replaced, or moved to another queue. */
   readonly removed: number
   /** When the first message was added, epoch milliseconds by the Redis clock. */
   readonly openedAt: number
@@ -32,29 +33,29 @@ export interface BatchCounts {
   readonly finishedAt: number | null
 }
 
-/** The last message of a batch. Its payload and headers have at most 8 KiB: it says what has ended, and its consumer reads the rest elsewhere. */
+/** The last message of a batch, with at most 8 KiB of payload and headers: it announces the end, and its consumer reads the rest elsewhere. */
 export interface LastBatchMessage<T> {
-  /** What its consumer gets. */
+  /** The value that its consumer gets. */
   readonly payload: T
   /** The name of the worker's handler, as in `addTask`. */
   readonly task?: string | undefined
-  /** 0 to 9, the highest first. Default 0. */
+  /** The priority, the highest first. 0 to 9; default 0. */
   readonly priority?: number | undefined
   /** At most 8 KiB, together with the payload. */
   readonly headers?: Headers | undefined
-  /** When no consumer has handled it so many milliseconds after it was added, it is removed. Default: never. */
+  /** How many milliseconds after it was added the unhandled message is removed. Default: never. */
   readonly timeToLive?: Duration | undefined
-  /** How often it is delivered at most. Default: the queue's, else 10. */
+  /** The most deliveries of the message. Default: the queue's, else 10. */
   readonly deliveryLimit?: number | undefined
 }
 
 export interface CloseBatchOptions<T> {
-  /** A message that is added when all others of the batch have ended: once, whichever process handles the last of them. */
+  /** A message that is added once, when all messages of the batch have ended, whichever process handles the last of them. */
   readonly last?: LastBatchMessage<T> | undefined
 }
 
 const LAST_OPTIONS = ['payload', 'task', 'priority', 'headers', 'timeToLive', 'deliveryLimit'] as const
-/** One script can add the last messages of many batches. */
+/** The most bytes of a last message: one script can add those of many batches. */
 const MOST_LAST_BYTES = 8 * 1024
 
 /** Messages of one queue that were added under one name, and what became of them. */
@@ -65,9 +66,16 @@ export class MessageBatch<T = unknown> {
   readonly #waits: QueueRegistry<EndWaits>
   readonly #params: EndWaitsParams
 
+  static {
+    namesOperations(this, {
+      queueOf: (batch) => batch.#handle.name,
+      as: { counts: 'batch.counts', close: 'batch.close', waitUntilFinished: 'batch.waitUntilFinished' },
+    })
+  }
+
   /** @internal */
   constructor(handle: QueueHandle<T>, store: ReliableStore, waits: QueueRegistry<EndWaits>, name: string) {
-    this.name = handle.checked(() => assertBatchName('name', name))
+    this.name = assertBatchName('name', name)
     this.#handle = handle
     this.#store = store
     this.#waits = waits
@@ -82,7 +90,7 @@ export class MessageBatch<T = unknown> {
   }
 
   /**
-   * How many messages of the batch there are, and how the others have ended; `null` where nothing was added to it, and where it finished so long ago
+   * The state and the counts of the batch; `null` if no message was added to it, and if it finished so long ago
    * that it was forgotten.
    *
    * @throws ConnectionError `ERR_CONNECTION`
@@ -94,14 +102,14 @@ export class MessageBatch<T = unknown> {
    * ```
    */
   async counts(): Promise<BatchCounts | null> {
-    const [counts = null] = await this.#handle.attribute(this.#store.batches([this.name]))
+    const [counts = null] = await this.#store.batches([this.name])
     return counts && countsOf(counts)
   }
 
   /**
-   * Says that nothing more is added to the batch. When the last of its messages has ended (completed, dead, expired or removed), or here if none is left, the
-   * batch is finished, and `last` is added: once, whichever process ends that message. Closing again changes nothing, and the `last` of the first
-   * call stays; so a call that has failed can be repeated. Resolves with the counts.
+   * Closes the batch: no more messages can be added to it. When the last of its messages has ended (completed, dead, expired or removed), or now if none is left, the
+   * batch is finished and `last` is added: once, whichever process ends that message. Closing again changes nothing and keeps the `last` of the first
+   * call, so a failed call can be repeated. Resolves with the counts.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`: nothing was sent
    * @throws PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `last` is larger than 8 KiB or than the queue allows; nothing was changed
@@ -114,17 +122,17 @@ export class MessageBatch<T = unknown> {
    * ```
    */
   async close(options: CloseBatchOptions<T> = {}): Promise<BatchCounts> {
-    const last = this.#handle.checked(() => this.#lastOf(options))
-    const counts = await this.#handle.attribute(this.#store.closeBatch(this.name, last))
+    const last = this.#lastOf(options)
+    const counts = await this.#store.closeBatch(this.name, last)
     if (counts !== null) return countsOf(counts)
-    throw this.#handle.withQueueName(new PayloadTooLargeError(last?.payload.length ?? 0, 'what the queue allows'))
+    throw new PayloadTooLargeError(last?.payload.length ?? 0, 'what the queue allows')
   }
 
   /**
    * Waits until the batch is finished, whichever processes handle its messages; resolves with its counts. One that is finished already resolves
    * at once. The call asks Redis again when the end of the batch is published, and with every sweep.
    *
-   * @throws NotCompletedError `ERR_NOT_COMPLETED`: `reason` is `'gone'` where there is no such batch, and `'timeout'` where the time was over first
+   * @throws NotCompletedError `ERR_NOT_COMPLETED`: `reason` is `'gone'` if there is no such batch, and `'timeout'` if the time was over first
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: Redis could not be reached; a wait that has begun goes on when Redis is back
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down while the call waited
@@ -136,11 +144,7 @@ export class MessageBatch<T = unknown> {
    * console.log(completed, 'were sent,', dead, 'were not')
    * ```
    */
-  waitUntilFinished(options: WaitOptions = {}): Promise<BatchCounts> {
-    return this.#handle.attribute(this.#wait(options))
-  }
-
-  async #wait(options: WaitOptions): Promise<BatchCounts> {
+  async waitUntilFinished(options: WaitOptions = {}): Promise<BatchCounts> {
     onlyKnown('options', options, ['timeout', 'signal'])
     const { timeout = Infinity, signal } = options
     const timeoutMs = timeout === Infinity ? undefined : durationMs('timeout', timeout)
@@ -172,7 +176,7 @@ function countsOf({ state, pending, completed, dead, expired, removed, ...times 
   return { state, total, pending, completed, dead, expired, removed, ...times }
 }
 
-/** For those who wait: what has not finished yet is waited for. */
+/** The ends for waiting calls: a batch that has not finished is still waited for. */
 function endsOf(batches: readonly (BatchReply | null)[]): EndsReply {
   const ends = batches.map((counts) => {
     if (counts === null) return { is: 'gone' } as const

@@ -1,11 +1,11 @@
 import { InvalidArgumentError, inWords } from '../errors.js'
 
-/** In the order of their codes, so that texts sort as the bytes they stand for. */
+/** The characters in the order of their codes, so that texts sort as their bytes do. */
 const ALPHABET = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 const ID_BYTES = 8
 const MAX_ID_BYTES = 512
 const MAX_BATCH_BYTES = 255
-/** Dead letters whose id is taken get a suffix. */
+/** The longest suffix of a dead letter whose id is taken. */
 const MAX_SUFFIX_BYTES = 64
 
 /** A URL-safe text of 11 characters for 8 bytes. */

@@ -1,32 +1,34 @@
+import { namesOperations } from '../queues/operations.js'
 import type { Claim, PolledRecord } from '../store/reliable-scripts.js'
 import type { ProgressOptions } from './progress.js'
 import { receiptOf } from './receipt.js'
 import type { Headers } from './record.js'
 import type { Duration } from '../duration.js'
 
-/** How a message that was not handled goes back. */
+/** How an unhandled message is given back. */
 export interface NegativeOptions {
-  /** It is visible again after so many milliseconds. Default 0. */
+  /** After how many milliseconds the message is visible again. Default 0. */
   readonly delay?: Duration | undefined
-  /** It goes to the dead letters at once, or is removed where the queue keeps none. Default false. */
+  /** Moves the message to the dead letters at once, or removes it if the queue keeps none. Default false. */
   readonly reject?: boolean | undefined
-  /** False: this delivery is no attempt, and nothing is noted, because the message had no part in it. Default true. */
+  /** False: this delivery does not count as an attempt and is not in the history, because the message did not cause the failure. Default true. */
   readonly countAttempt?: boolean | undefined
-  /** Why; its name and message are kept with the message. */
+  /** The reason; its name and message are stored with the message. */
   readonly error?: unknown
 }
 
-/** What goes with an acknowledgement. */
+/** Options of an acknowledgement. */
 export interface AcknowledgeOptions {
   /**
-   * What came of the message, for those who wait for it; kept where the queue keeps completed messages (`keepCompleted`), as the queue's codec writes it. `null`
-   * and `undefined` are none.
+   * The result of the message for `waitUntilFinished`, encoded with the queue's codec; kept if the queue keeps completed messages (`keepCompleted`). `null`
+   * and `undefined` mean no result.
    */
   readonly result?: unknown
 }
 
-/** What a message asks of the queue it came from. */
+/** The operations of a message, which its queue carries out. */
 export interface MessageActions {
+  readonly queueName: string
   /** Identifies that queue. */
   readonly queueKey: string
   acknowledge(message: Claim, options?: AcknowledgeOptions): Promise<boolean>
@@ -40,32 +42,36 @@ export class ReliableMessage<T = unknown> {
   readonly id: string
   readonly payload: T
   readonly headers: Headers
-  /** 0 to 9, 9 the highest. */
+  /** The priority, 0 to 9, 9 the highest. */
   readonly priority: number
-  /** The group that it was added with; `null` for none. */
+  /** The message's group; `null` for none. */
   readonly group: string | null
   /** The number of this delivery, from 1. */
   readonly attempt: number
-  /** Since when it could be delivered, epoch milliseconds by the Redis clock. */
+  /** Since when the message could be delivered, epoch milliseconds by the Redis clock. */
   readonly visibleAt: number
-  /** When it was handed out, epoch milliseconds by the Redis clock. */
+  /** When the message was handed out, epoch milliseconds by the Redis clock. */
   readonly polledAt: number
   /** @internal */
   readonly member: string | Buffer
   /** @internal */
   readonly delivery: string
-  /** @internal How many bytes it has as it is stored. */
+  /** @internal The stored size in bytes. */
   readonly storedBytes: number
   /** @internal How many extensions are under way. */
   extensions = 0
   /**
-   * @internal Prefetched once before and never begun: it may have killed its process when it was decoded or handled. So it is begun first,
-   * which counts the delivery, and decoded only then.
+   * @internal The message was prefetched before and never begun: it may have killed its process when it was decoded or handled. So the worker begins it
+   * first, which counts the delivery, and decodes it only then.
    */
   isSuspect: boolean
   readonly #actions: MessageActions
   #visibleUntil: number
   #heldUntil: number
+
+  static {
+    namesOperations(this, { queueOf: (message) => message.#actions.queueName })
+  }
 
   /** @internal */
   constructor(
@@ -98,8 +104,8 @@ export class ReliableMessage<T = unknown> {
   }
 
   /**
-   * This delivery as a short text of URL-safe characters. Every process can acknowledge, give back or extend the message with it, through a queue of
-   * the same name: where a message is handed on, such as over HTTP, it goes along. It has the message's id, and is as secret as the right to acknowledge.
+   * This delivery as a short text of URL-safe characters. With it, any process can acknowledge, give back or extend the message through a queue of
+   * the same name, such as after handing the message on over HTTP. It contains the message's id, and whoever has it can acknowledge the message.
    */
   get receipt(): string {
     return receiptOf(this)
@@ -110,7 +116,7 @@ export class ReliableMessage<T = unknown> {
     return this.#actions.queueKey
   }
 
-  /** @internal Until then no other consumer gets it, by this process's monotonic clock; a little earlier than by the Redis clock. */
+  /** @internal The end of the visibility by this process's monotonic clock, a little earlier than by the Redis clock. */
   get heldUntil(): number {
     return this.#heldUntil
   }
@@ -151,7 +157,7 @@ export class ReliableMessage<T = unknown> {
   }
 
   /**
-   * Extends the visibility: to so many milliseconds from now (at least 1; default: what the queue says). Resolves with false when the
+   * Extends the visibility to `visibilityTimeout` milliseconds from now (at least 1; default: the queue's). Resolves with false when the
    * message was not yours any more.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
@@ -167,9 +173,9 @@ export class ReliableMessage<T = unknown> {
   }
 
   /**
-   * Says how far the message is: a number, or any value of at most 4,096 bytes of the queue's codec, in the place of the last one. Every process sees it by `get`, and,
-   * where the queue keeps changes, by `changes` and the event `progress`. It stays with the message when this is delivered again or becomes a dead letter, and goes
-   * with its end. Resolves with false when the message was not yours any more; then nothing was changed.
+   * Reports the progress of the message: a number, or any value of at most 4,096 encoded bytes, which replaces the last one. Every process can read it with `get` and,
+   * if the queue keeps changes, with `changes` and the event `progress`. The progress stays with the message through redeliveries and in the dead letters, and is removed
+   * with the message. Resolves with false when the message was not yours any more; then nothing was changed.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
@@ -183,20 +189,20 @@ export class ReliableMessage<T = unknown> {
     return this.#actions.progress(this, value, options)
   }
 
-  /** @internal Of a suspect that was begun. */
+  /** @internal Sets the payload of a suspect whose delivery was counted. */
   open(payload: T): void {
     ;(this as { payload: T }).payload = payload
     this.isSuspect = false
   }
 
-  /** @internal `heldUntil`: where the caller does not know it, it moves as far as `until` does. */
+  /** @internal `heldUntil` moves as far as `until` unless the caller knows it. */
   onExtended(until: number, heldUntil: number = this.#heldUntil + until - this.#visibleUntil): void {
     this.#visibleUntil = until
     this.#heldUntil = heldUntil
   }
 }
 
-/** See `ReliableMessage.isSuspect`; the poll script says it so. */
+/** Whether the poll script marked the delivery as suspect: see `ReliableMessage.isSuspect`. */
 export function isSuspect({ delivery }: Claim): boolean {
   return delivery.includes(' ~')
 }

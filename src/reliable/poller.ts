@@ -14,10 +14,10 @@ export interface PollerParams {
   readonly address: QueueAddress
   /** Runs the script. */
   readonly poll: (count: number, how: HowToHold, announce: boolean) => Promise<PollReply>
-  /** Returns messages to the queue that no caller waits for any more. */
+  /** Returns messages that no caller waits for any more to the queue. */
   readonly release: (polled: readonly PolledRecord[]) => Promise<void>
   readonly onError: (error: Error) => void
-  /** The error of a wait that never reached Redis, which it has tried for so long. */
+  /** The error of a wait that has not reached Redis within this time. */
   readonly noConnectionYet: (triedForMs: number) => Error | undefined
   readonly clock: Clock
   readonly random: () => number
@@ -32,7 +32,7 @@ interface Group {
 /** The tolerance for a due time that was converted from one clock to the other and back. */
 const SAME_MS = 0.5
 
-/** The most that one script hands out. */
+/** The most messages that one script hands out. */
 const MOST = 500
 
 /**
@@ -41,7 +41,7 @@ const MOST = 500
  */
 export class Poller implements ServedQueue {
   readonly #params: PollerParams
-  /** By visibility and prefetch: callers that differ in these cannot share a script. */
+  /** The callers by visibility and prefetch: callers that differ in these cannot share a script. */
   readonly #waiters = new Map<string, Group>()
   readonly #scheduler: DueScheduler
   #waking = false
@@ -97,7 +97,7 @@ export class Poller implements ServedQueue {
   }
 
   onUnsubscribed(): void {
-    // the sweep finds what is announced meanwhile
+    // the sweep finds messages that are announced meanwhile
   }
 
   /** A client announced that the script is to run at a time of the Redis clock. */
@@ -162,7 +162,7 @@ export class Poller implements ServedQueue {
     return this.answeredAt > -Infinity
   }
 
-  /** A group that got messages is served last the next time, so that it cannot starve the others. */
+  /** A group that got messages is served last at the next poll, so that it cannot starve the others. */
   #toTheEnd(key: string, group: Group): void {
     this.#waiters.delete(key)
     this.#waiters.set(key, group)
@@ -176,7 +176,7 @@ export class Poller implements ServedQueue {
     )
   }
 
-  /** Without a connection it is unknown whether messages are visible: reject until the first success; afterwards wait. */
+  /** The error for a call whose time is over: without a connection it is unknown whether messages are visible. Only until the first success. */
   #whyNone(): Error | undefined {
     if (this.#hasServed) return undefined
     return this.#params.noConnectionYet(this.#params.clock.now() - (this.#triedSince ?? Infinity))

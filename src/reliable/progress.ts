@@ -1,20 +1,20 @@
 import type { Duration } from '../duration.js'
 
-/** What a consumer said last of how far a message is. */
+/** The last progress of a message that a consumer reported. */
 export interface MessageProgress {
-  /** As the queue's codec reads it; it is not checked. */
+  /** The value as the queue's codec decodes it, unchecked. */
   readonly value: unknown
-  /** The number of the delivery that said it. */
+  /** The number of the delivery that reported it. */
   readonly attempt: number
   /** Epoch milliseconds by the Redis clock. */
   readonly at: number
 }
 
-/** What goes with a progress. */
+/** Options of a progress. */
 export interface ProgressOptions {
-  /** Also extends the visibility: to so many milliseconds from now, or, with `true`, as the queue says. Default false: it stays. */
+  /** Also extends the visibility: to a number of milliseconds from now, or, with `true`, to the queue's. Default false. */
   readonly extend?: Duration | boolean | undefined
 }
 
-/** Of one progress, in bytes of the codec: it is read with each failure of its message. */
+/** The most encoded bytes of a progress, which scripts read with each failure of its message. */
 export const MAX_PROGRESS_BYTES = 4_096

@@ -8,58 +8,58 @@ import { readFailures, writeFailures, type FailedAttempt } from './failures.js'
 import { assertKnownId } from './message-id.js'
 import { encodeHeaders, readRecord, type Headers } from './record.js'
 
-/** All that there is of a message, with its payload as the queue's codec wrote it: enough to make the message again. */
+/** All data of a message, with the encoded payload: enough to restore the message. */
 export interface RawMessage {
   readonly id: string
-  /** When it is, was, or will be again visible, epoch milliseconds by the Redis clock. */
+  /** When the message is, was, or will be visible again, epoch milliseconds by the Redis clock. */
   readonly dueAt: number
   readonly priority: number
-  /** The group that it was added with, where it has one. */
+  /** The message's group, if any. */
   readonly group?: string | undefined
-  /** How often it was delivered. */
+  /** How often the message was delivered. */
   readonly attempts: number
   readonly headers: Headers
   readonly payload: Uint8Array
-  /** Epoch milliseconds; `null` when it never expires. */
+  /** When the message expires, epoch milliseconds; `null` for never. */
   readonly expiresAt: number | null
-  /** Its own, where it has one. */
+  /** The message's own delivery limit; `null` for none. */
   readonly deliveryLimit: number | null
   readonly failures: readonly FailedAttempt[]
 }
 
 /** A stored message. */
 export interface StoredRawMessage extends RawMessage {
-  /** Whether a consumer has it; then `dueAt` is the end of its visibility. */
+  /** Whether a consumer has the message; then `dueAt` is the end of its visibility. */
   readonly inFlight: boolean
 }
 
-/** A message that is put back. */
+/** A message to restore. */
 export interface RestoreItem extends RawMessage {
   /**
-   * The due time of the message of this id that this one may replace. Without it, and where that message has another due time, the message
-   * that is there stays as it is; with it, a message is put back only in the place of another one. Of a message that a consumer has it is the end
-   * of its visibility; its acknowledgement comes too late then.
+   * The due time of the existing message of this id that this one may replace. Without it, and if the existing message has another due time, that
+   * message stays; with it, this message is restored only in the place of the existing one. For a message that a consumer has, it is the end
+   * of the visibility; the consumer's acknowledgement is then too late.
    */
   readonly replaces?: number | undefined
 }
 
-/** How messages are put back. */
+/** Options of restoring messages. */
 export interface RestoreOptions {
   /**
-   * Whether the readers of the change stream know the messages as they are put back: it says `restored` with their ids then, in place of `added`
-   * with all that they have. Default false.
+   * Whether the readers of the change stream know these messages already: the stream then has `restored` with the ids instead of `added`
+   * with all data. Default false.
    */
   readonly known?: boolean | undefined
   /**
-   * Whether they are dead letters, put back into the queue of dead letters: there a message with a group takes no turns, and keeps its group for when it
-   * goes back. Default false.
+   * Whether the messages are dead letters that go back to the queue of dead letters: there a message with a group takes no turns, but keeps its group for a
+   * redrive. Default false.
    */
   readonly deadLetters?: boolean | undefined
 }
 
 /**
- * `'present'`: a message of this id is there and stays as it is. `'absent'`: the message that this one may replace is not there any more, and this one
- * is not put back.
+ * `'present'`: a message of this id exists and stays unchanged. `'absent'`: the message that this one may replace no longer exists, and this one
+ * was not restored.
  */
 export type RestoreOutcome = 'restored' | 'replaced' | 'present' | 'absent'
 
@@ -80,10 +80,10 @@ const ITEM_OPTIONS = [
 ] as const
 const KNOWN_NAMES: ReadonlySet<string> = new Set(ITEM_OPTIONS)
 const SCRIPTS_IN_FLIGHT = 4
-/** So many ids are read one page after the other. */
+/** The ids of one page of `getAll`. */
 const READ_TOGETHER = 250
 
-/** Reads and restores messages whole, with their payloads as bytes. */
+/** Reads and restores messages with all their data, and the payloads as bytes. */
 export class RawMessages<T> {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
@@ -93,7 +93,7 @@ export class RawMessages<T> {
     this.#store = store
   }
 
-  /** All are checked before anything is sent. */
+  /** Restores messages; all are checked before anything is sent. */
   async restoreMany(items: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
     const how = howToRestore(options)
     const pages = addPages(Array.from(items, assertRestored))
@@ -107,7 +107,7 @@ export class RawMessages<T> {
     return outcomes.flat()
   }
 
-  /** One that cannot be read is reported and `null`: it must not keep the others from who reads them. */
+  /** Reads messages; an unreadable one is reported and `null`, so that the caller still gets the others. */
   async getAll(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
     const bytes = ids.map((id, at) => Buffer.from(assertKnownId(`ids[${at}]`, id)))
     const found: (StoredRawMessage | null)[][] = []
@@ -125,7 +125,7 @@ export class RawMessages<T> {
     return found.flat()
   }
 
-  /** Pages of messages in the order of `Contents.list`; one that cannot be read is reported and left out. */
+  /** Pages of messages in the order of `Contents.list`; an unreadable one is reported and left out. */
   async *pages(pageSize: number): AsyncGenerator<StoredRawMessage[], void> {
     for (const schedule of [...this.#store.keys.due.keys(), 'inFlight'] as const) {
       for (let from = 0; ; from += pageSize) {
@@ -195,14 +195,14 @@ export function assertRestored(item: RestoreItem, at: number): RestoredMessage {
   }
 }
 
-/** Without a list of its names: a million messages are put back one after the other. */
+/** Whether an item has only known properties; makes no list of the names, because a million messages can be restored. */
 function hasOnlyKnown(item: RestoreItem): boolean {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return false
   for (const name in item) if (!KNOWN_NAMES.has(name)) return false
   return true
 }
 
-/** As `integer`, with the name made only where something is wrong. */
+/** As `integer`, but makes the name only for an error. */
 function whole(at: number, name: keyof RestoreItem, value: unknown, min: number, max: number): number {
   if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return value as number
   return integer(`items[${at}].${name}`, value, min, max)

@@ -1,23 +1,23 @@
 import { DecodeError, InvalidArgumentError, inWords } from '../errors.js'
 
-/** What goes with a message beside its payload: texts by name. */
+/** Texts by name that a message has beside its payload. */
 export type Headers = Readonly<Record<string, string>>
 
 /** The header with the name of the task that a message is for. */
 export const TASK_HEADER = 'task'
 
-/** What is kept of a message under its id; the scripts write the meta data. */
+/** The record of a message, stored under its id; the scripts write the meta data. */
 export interface MessageRecord {
   readonly headers: Headers
   readonly payload: Buffer
-  /** Epoch milliseconds; `null` when it never expires. */
+  /** When the message expires, epoch milliseconds; `null` for never. */
   readonly expiresAt: number | null
-  /** Its own, where it was given one. */
+  /** The message's own delivery limit; `null` for none. */
   readonly deliveryLimit: number | null
   readonly group?: string | undefined
 }
 
-/** Of all headers of a message together, in bytes. */
+/** The most bytes of all headers of a message. */
 export const MAX_HEADER_BYTES = 64 * 1024
 const NO_HEADERS: Headers = Object.freeze({})
 const NOTHING = Buffer.alloc(0)
@@ -77,7 +77,7 @@ export function readRecord(record: Buffer): MessageRecord {
   const numbers = meta?.slice(1).map((text: string | undefined) => Number(text ?? 0)) ?? []
   const metaEnd = numbersEnd + Number(meta?.[4] ?? 0)
   const headersEnd = metaEnd + Number(meta?.[3])
-  // numbers that no script writes would be refused where the message is put back
+  // restoring the message would refuse numbers that no script writes
   if (meta === null || headersEnd > record.length || !numbers.every(Number.isSafeInteger))
     throw new DecodeError('record', 'without readable meta data')
   return {
@@ -97,7 +97,7 @@ function decodeHeaders(bytes: Buffer): Headers {
     parsed = undefined
   }
   if (typeof parsed !== 'object' || parsed === null) throw new DecodeError('record', 'without readable headers')
-  // without a prototype, so that a header of any name is only a header
+  // without a prototype, so that a header can have any name
   const headers = Object.create(null) as Record<string, string>
   for (const [name, value] of Object.entries(parsed)) if (typeof value === 'string') headers[name] = value
   return Object.freeze(headers)

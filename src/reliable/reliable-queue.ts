@@ -4,6 +4,7 @@ import type { EventName, Listener } from '../events.js'
 import { deadLettersOf } from '../keys.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
 import type { QueueContext } from '../queues/context.js'
+import { namesOperations } from '../queues/operations.js'
 import { QueueHandle } from '../queues/queue-handle.js'
 import { QueueListeners } from '../queues/queue-listeners.js'
 import { ReliableChangeStore } from '../store/reliable-change-store.js'
@@ -36,15 +37,15 @@ import {
 import { TASK_HEADER } from './record.js'
 import { Repeats } from './repeats/repeats.js'
 import { Schedules, type ScheduleInfo } from './repeats/schedules.js'
-import type { ScheduleArguments, TaskArguments } from './tasks.js'
+import type { ScheduleArguments, TaskArguments, TaskName } from './tasks.js'
 import type { Duration } from '../duration.js'
 
 /**
  * A queue whose messages stay until they are acknowledged: at least once. A message becomes visible after its delay, is handed
- * to one consumer for its visibility, and comes back when that ends without an acknowledgement. The vocabulary is that of
+ * to one consumer for its visibility, and is redelivered when that ends without an acknowledgement. The vocabulary is that of
  * Redisson's RReliableQueue; the keys are this package's own.
  *
- * Each method hands over to one part of the queue, and puts the queue's name on its errors.
+ * Each method delegates to one part of the queue.
  */
 export class ReliableQueue<T = unknown> {
   /** The queue's name as the application knows it. */
@@ -70,6 +71,20 @@ export class ReliableQueue<T = unknown> {
   readonly #groups: Groups
   readonly #listeners: QueueListeners
   readonly #completed: Completed<T>
+
+  static {
+    namesOperations(this, {
+      queueOf: ({ name }) => name,
+      as: {
+        addPrepared: 'addMany',
+        pollFor: 'poll',
+        complete: 'acknowledge',
+        resultOf: 'acknowledge',
+        begin: 'extend',
+        extendSome: 'extend',
+      },
+    })
+  }
 
   /** @internal */
   constructor(reliable: ReliableContext, identity: ReliableIdentity<T>) {
@@ -100,14 +115,14 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Adds a message. The calls of one turn of the event loop are sent together at its end. Resolves when Redis has it, or, with `durability`, when those have it that it names. Where connections break, a
-   * message that is visible at once can be handled before the repetition of its `add` comes, which adds it once more; `deduplicate` by
+   * Adds a message. The client sends all calls of one turn of the event loop together at its end. Resolves when Redis has the message, or, with `durability`, when the replicas or the disk that
+   * it names have it. If a connection breaks, a consumer can handle an immediately visible message before its `add` is repeated, which adds it once more; `deduplicate` by
    * an id of your own prevents that.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws QueueFullError `ERR_QUEUE_FULL`, OperationDisabledError `ERR_OPERATION_DISABLED`, BatchClosedError `ERR_BATCH_CLOSED`: it was not added
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been added
-   * @throws DurabilityError `ERR_DURABILITY`: it was accepted, but is not as durable as asked in time; `added` is what became of it
+   * @throws DurabilityError `ERR_DURABILITY`: the message was accepted, but did not reach its durability in time; `added` has its outcome
    * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: the server does not have what `durability` needs: nothing was sent
    *
    * @example
@@ -117,16 +132,16 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   add(payload: T, options: AddOptions = {}): Promise<Added> {
-    return this.#handle.attribute(this.#adder.add(payload, options))
+    return this.#adder.add(payload, options)
   }
 
   /**
-   * Adds many messages in few round trips; resolves with what became of each, in order. All are checked and encoded before
-   * anything is sent. They are independent of each other: some may be added and others not.
+   * Adds many messages in few round trips; resolves with their outcomes, in order. All are checked and encoded before
+   * anything is sent. Messages are independent: some may be added and others not.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws AddManyError `ERR_ADD_MANY`: names those that were not added, and has the results of the others; with `durability` also those that
-   *   were accepted but are not as durable as asked, by a DurabilityError `ERR_DURABILITY` that says what became of them
+   *   were accepted but did not reach their durability, with a DurabilityError `ERR_DURABILITY` that has their outcome
    *
    * @example
    * ```ts
@@ -141,12 +156,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
-    return this.#handle.attribute(this.#adder.addMany(items, options))
+    return this.#adder.addMany(items, options)
   }
 
-  /** @internal Adds what was checked and encoded before; one result or error each. */
+  /** @internal Adds checked and encoded messages; one result or error each. */
   async addPrepared(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
-    const results = await this.#handle.attribute(this.#addSender.send(pending, how))
+    const results = await this.#addSender.send(pending, how)
     return results.map((result) => this.#handle.attributed(result) as Added | RedelayedError)
   }
 
@@ -163,12 +178,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async addTask(...[task, payload, options = {}]: TaskArguments<T>): Promise<Added> {
-    const headers = this.#handle.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
+    const headers = { ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }
     return this.add(payload as T, { ...options, headers })
   }
 
   /**
-   * Takes one message for its visibility; `null` when there is none, or none came in time.
+   * Takes one message for its visibility; `null` if there is none, or none came in time.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: what the lost reply held is redelivered when its visibility ends
@@ -182,11 +197,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   poll(options: PollOptions = {}): Promise<ReliableMessage<T> | null> {
-    return this.#handle.attribute(this.#claims.one(options))
+    return this.#claims.one(options)
   }
 
   /**
-   * Takes up to `count` messages for their visibility: all that are there, or, with a timeout, as soon as there is any.
+   * Takes up to `count` messages for their visibility: all that are visible, or, with a timeout, as soon as there is one.
    *
    * @throws as `poll`
    *
@@ -197,7 +212,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   pollMany(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
-    return this.#handle.attribute(this.#claims.many(options))
+    return this.#claims.many(options)
   }
 
   /** @internal When Redis last answered a poll of this client's, by the monotonic clock; `-Infinity` for never. */
@@ -207,14 +222,14 @@ export class ReliableQueue<T = unknown> {
 
   /** @internal As `pollMany`, for a worker; `beforehand`: some of them are not handled at once. */
   pollFor(options: PollManyOptions, beforehand: boolean): Promise<ReliableMessage<T>[]> {
-    return this.#handle.attribute(this.#claims.claim(options, beforehand))
+    return this.#claims.claim(options, beforehand)
   }
 
   /**
-   * Removes messages: they were handled. One answer each: false for one that was not yours any more, and is left as it is. Instead of a message
-   * you can give its `receipt`, also one that another process has polled.
+   * Removes messages: they were handled. One answer each: false for a message that was no longer yours, which stays unchanged. Instead of a message
+   * you can pass its `receipt`, also from another process.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue, or is no receipt; nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue, or is not a receipt; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the messages may have been removed
    *
    * @example
@@ -225,14 +240,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async acknowledge(...messages: readonly (ReliableMessage<T> | string)[]): Promise<boolean[]> {
-    const claims = this.#handle.checked(() => this.#acknowledger.claimsOf(messages))
-    return this.#handle.attribute(this.#acknowledger.acknowledgeMany(claims))
+    return this.#acknowledger.acknowledgeMany(this.#acknowledger.claimsOf(messages))
   }
 
   /** @internal As `acknowledge`; a result for each message, `null` for none. */
   async complete(messages: readonly ReliableMessage<T>[], results: readonly (Buffer | null)[]): Promise<boolean[]> {
-    const claims = this.#handle.checked(() => this.#acknowledger.claimsOf(messages))
-    return this.#handle.attribute(this.#acknowledger.acknowledgeMany(claims, results))
+    return this.#acknowledger.acknowledgeMany(this.#acknowledger.claimsOf(messages), results)
   }
 
   /** @internal The bytes of what a handler returned; `null` for none. */
@@ -241,9 +254,9 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Waits until a message is completed, whichever process handles it; resolves with what its consumer gave as the result, `undefined` for none. The queue
-   * has to keep completed messages (`keepCompleted` of `setConfig`). A message that is completed already resolves at once. The call
-   * asks Redis again when the end of the message is published, and with every sweep, so that it never waits for ever for what has ended. `R` is not checked.
+   * Waits until a message is completed, whichever process handles it; resolves with the result that its consumer gave, `undefined` for none. The queue
+   * has to keep completed messages (`keepCompleted` of `setConfig`). For a message that is completed already it resolves at once. The call
+   * asks Redis again when the end of the message is published, and with every sweep, so that it does not miss the end. `R` is not checked.
    *
    * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was over first
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no completed messages
@@ -263,11 +276,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   waitUntilFinished<R = unknown>(id: string, options: WaitOptions = {}): Promise<R | undefined> {
-    return this.#handle.attribute(this.#completed.wait<R>(id, options))
+    return this.#completed.wait<R>(id, options)
   }
 
   /**
-   * What is kept of a completed message; `null` where nothing is. `R` is not checked.
+   * The kept data of a completed message; `null` if there is none. `R` is not checked.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws DecodeError `ERR_DECODE`: its result cannot be read
@@ -280,12 +293,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   getCompleted<R = unknown>(id: string): Promise<CompletedMessage<R> | null> {
-    return this.#handle.attribute(this.#completed.get<R>(id))
+    return this.#completed.get<R>(id)
   }
 
   /**
-   * Walks the completed messages that are kept, the last ones first, in pages of `pageSize` (1 to 1,000; default 100). What is completed meanwhile may come
-   * twice or be passed over. `R` is not checked.
+   * Walks the kept completed messages, the latest first, in pages of `pageSize` (1 to 1,000; default 100). Messages completed meanwhile may come
+   * twice or be missed. `R` is not checked.
    *
    * @throws as `getCompleted`
    *
@@ -294,18 +307,12 @@ export class ReliableQueue<T = unknown> {
    * for await (const { id, completedAt } of mails.listCompleted()) console.log(id, new Date(completedAt))
    * ```
    */
-  async *listCompleted<R = unknown>(
-    options: { readonly pageSize?: number } = {},
-  ): AsyncGenerator<CompletedMessage<R>, void> {
-    try {
-      yield* this.#completed.list<R>(options)
-    } catch (error) {
-      throw this.#handle.attributed(error)
-    }
+  listCompleted<R = unknown>(options: { readonly pageSize?: number } = {}): AsyncGenerator<CompletedMessage<R>, void> {
+    return this.#completed.list<R>(options)
   }
 
   /**
-   * The messages that were added under this name with the option `batch`: how many are left, what became of the others, and one last message when all of them
+   * The batch of messages that were added with this name as the option `batch`: their counts, and one last message when all of them
    * have ended. Sends nothing.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`
@@ -324,7 +331,7 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Gives messages, or those of receipts, back: they were not handled. One answer each: false for one that was not yours any more, and is left as it is.
+   * Gives messages, or those of receipts, back: they were not handled. One answer each: false for a message that was no longer yours, which stays unchanged.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the messages may have been given back
@@ -339,16 +346,12 @@ export class ReliableQueue<T = unknown> {
     messages: readonly (ReliableMessage<T> | string)[],
     options: NegativeOptions = {},
   ): Promise<boolean[]> {
-    const { claims, how } = this.#handle.checked(() => ({
-      claims: this.#acknowledger.claimsOf(messages),
-      how: giveBackOf(options),
-    }))
-    return this.#handle.attribute(this.#acknowledger.giveBack(claims, how))
+    return this.#acknowledger.giveBack(this.#acknowledger.claimsOf(messages), giveBackOf(options))
   }
 
   /**
-   * Extends the visibility of messages, or those of receipts: to `visibilityTimeout` milliseconds from now (at least 1; default: what the queue
-   * says). One answer each: false for one that was not yours any more.
+   * Extends the visibility of messages, or those of receipts, to `visibilityTimeout` milliseconds from now (at least 1; default: the
+   * queue's). One answer each: false for a message that was no longer yours.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: the messages may have been extended
@@ -364,7 +367,7 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Says how far a message is, or that of a receipt; as `message.progress`.
+   * Reports the progress of a message, or that of a receipt; as `message.progress`.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
@@ -380,11 +383,11 @@ export class ReliableQueue<T = unknown> {
     value: unknown,
     options: ProgressOptions = {},
   ): Promise<boolean> {
-    const [claim] = this.#handle.checked(() => this.#acknowledger.claimsOf([message]))
+    const [claim] = this.#acknowledger.claimsOf([message])
     return claim === undefined ? false : this.#acknowledger.progress(claim, value, options)
   }
 
-  /** @internal Counts the delivery of a suspect, and decodes it then; false when it was not the caller's any more. */
+  /** @internal Counts the delivery of a suspect, then decodes it; false if it was no longer the caller's. */
   async begin(suspect: ReliableMessage<T>, visibilityTimeout: number): Promise<boolean> {
     const [isHeld = false] = await this.extend([suspect], visibilityTimeout)
     if (isHeld) suspect.open(this.#handle.decode(suspect.payload as Buffer))
@@ -397,12 +400,11 @@ export class ReliableQueue<T = unknown> {
     unbegun: number,
     visibilityTimeout?: Duration,
   ): Promise<boolean[]> {
-    const claims = this.#handle.checked(() => this.#acknowledger.claimsOf(messages))
-    return this.#handle.attribute(this.#acknowledger.extendMany(claims, unbegun, visibilityTimeout))
+    return this.#acknowledger.extendMany(this.#acknowledger.claimsOf(messages), unbegun, visibilityTimeout)
   }
 
   /**
-   * The queue that gets the messages that were rejected, or failed as often as they may.
+   * The queue for messages that were rejected or reached their delivery limit.
    *
    * @example
    * ```ts
@@ -415,7 +417,7 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Moves up to `count` (1 to 1,000; default 100) dead letters back, where they begin anew. Resolves with how many.
+   * Moves up to `count` (1 to 1,000; default 100) dead letters back to the queue, where their attempts begin anew. Resolves with how many.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: some may have been moved
@@ -426,7 +428,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async redrive(count = 100): Promise<number> {
-    this.#handle.checked(() => integer('count', count, 1, 1_000))
+    integer('count', count, 1, 1_000)
     const dead = this.deadLetters
     return dead.#handle.attribute(dead.#store.moveTo(this.identity.keys, { count, priority: 0, isRedriven: true }))
   }
@@ -444,11 +446,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async cancel(id: string): Promise<boolean> {
-    return (await this.#handle.attribute(this.#changes.remove([id], { alsoHeld: false }))) === 1
+    return (await this.#changes.remove([id], { alsoHeld: false })) === 1
   }
 
   /**
-   * Removes messages, also those that a consumer has: its acknowledgement will be too late. Resolves with how many.
+   * Removes messages, also those that consumers have, whose acknowledgements will be too late. Resolves with how many.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: some may have been removed
@@ -459,7 +461,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   remove(...ids: readonly string[]): Promise<number> {
-    return this.#handle.attribute(this.#changes.remove(ids, { alsoHeld: true }))
+    return this.#changes.remove(ids, { alsoHeld: true })
   }
 
   /**
@@ -476,7 +478,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   reschedule(id: string, when: Duration | Date | undefined, options: { priority?: number } = {}): Promise<boolean> {
-    return this.#handle.attribute(this.#changes.reschedule(id, when, options))
+    return this.#changes.reschedule(id, when, options)
   }
 
   /**
@@ -492,12 +494,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   updatePayload(id: string, payload: T): Promise<boolean> {
-    return this.#handle.attribute(this.#changes.updatePayload(id, payload))
+    return this.#changes.updatePayload(id, payload)
   }
 
   /**
-   * Moves messages that no consumer has to another queue, where they are visible at once and begin anew. Those whose ids are there
-   * already stay here. Resolves with how many were moved.
+   * Moves messages that no consumer has to another queue, where they are visible at once and their attempts begin anew. Messages whose ids the other
+   * queue has already stay here. Resolves with how many were moved.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot; nothing was moved
@@ -510,12 +512,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   move(options: MoveMessages): Promise<number> {
-    return this.#handle.attribute(this.#changes.move(options))
+    return this.#changes.move(options)
   }
 
   /**
-   * Removes all messages, also those that consumers have, and what is known of duplicates. Dead letters,
-   * schedules and the configuration stay. Resolves with whether this call removed something; false also when it was repeated after a lost reply.
+   * Removes all messages, also those that consumers have, and the memory of duplicates. Dead letters,
+   * schedules and the configuration stay. Resolves with whether this call removed something; false also if it was repeated after a lost reply.
    *
    * @throws ConnectionError `ERR_CONNECTION`: the messages may have been removed
    *
@@ -525,7 +527,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   clear(): Promise<boolean> {
-    return this.#handle.attribute(this.#store.clear())
+    return this.#store.clear()
   }
 
   /**
@@ -546,7 +548,7 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * The messages of some ids in their order, `null` for those that are not there.
+   * The messages of some ids in their order, `null` for ids without a message.
    *
    * @throws DecodeError `ERR_DECODE`: one of them cannot be read
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
@@ -558,11 +560,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   getAll(ids: readonly string[]): Promise<(MessageInfo<T> | null)[]> {
-    return this.#handle.attribute(this.#contents.getAll(ids))
+    return this.#contents.getAll(ids)
   }
 
   /**
-   * Whether a message of this id is there, in flight or not.
+   * Whether the queue has a message of this id, in flight or not.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
@@ -576,7 +578,7 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * How many of some ids are there.
+   * How many of these ids have a message.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
@@ -586,13 +588,13 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   containsMany(ids: readonly string[]): Promise<number> {
-    return this.#handle.attribute(this.#contents.containsMany(ids))
+    return this.#contents.containsMany(ids)
   }
 
   /**
-   * Walks the messages without taking them, those of one state or all, in pages of `pageSize` (1 to 1,000): by priority from the highest
-   * on, by time within one, those in flight last. `skip` passes over the first so many without reading them. `visibleFrom` and `visibleTo` bound the time at which messages are visible (of dead letters: at which
-   * they died), so that a walk can go on where another has ended. While others add and take, messages can be missed or seen twice. One whose payload
+   * Walks the messages of one state or all, without taking them, in pages of `pageSize` (1 to 1,000): by priority from the highest
+   * on, then by time, and those in flight last. `skip` is the number of messages to skip without reading them. `visibleFrom` and `visibleTo` bound the time at which messages are visible (dead letters: at which
+   * they died), so that a walk can go on where another has ended. While other calls add and take, messages can be missed or seen twice. A message whose payload
    * cannot be read is left out and reported by an `error` event.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
@@ -602,21 +604,17 @@ export class ReliableQueue<T = unknown> {
    * for await (const { id, visibleAt } of mails.listAll({ state: 'delayed' })) console.log(id, new Date(visibleAt))
    * ```
    */
-  async *listAll(options: ListMessages = {}): AsyncGenerator<MessageInfo<T>, void> {
-    try {
-      yield* this.#contents.list(options)
-    } catch (thrown) {
-      throw this.#handle.attributed(thrown)
-    }
+  listAll(options: ListMessages = {}): AsyncGenerator<MessageInfo<T>, void> {
+    return this.#contents.list(options)
   }
 
   /**
-   * Puts messages back as they were, such as after Redis has lost its data: with their due times, attempts, headers, failures and the
-   * bytes of their payloads. Where an id is there, its message stays. Neither the queue's `maxSize` nor a disabled `add` applies. Resolves
-   * with what became of each, in order. With `known` the change stream has `restored` and the ids alone, for readers that have kept the messages themselves.
+   * Restores messages, such as after Redis has lost its data, with their due times, attempts, headers, failures and the
+   * bytes of their payloads. An existing message of the same id stays. Neither the queue's `maxSize` nor a disabled `add` applies. Resolves
+   * with the outcomes, in order. With `known` the change stream has `restored` and only the ids, for readers that have kept the messages themselves.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
-   * @throws ConnectionError `ERR_CONNECTION`: some may have been restored; the same call again restores the others, and those that a consumer has handled since
+   * @throws ConnectionError `ERR_CONNECTION`: some may have been restored; the same call again restores the others, and also those that a consumer has handled since
    *
    * @example
    * ```ts
@@ -626,11 +624,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   restoreMany(messages: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
-    return this.#handle.attribute(this.#raw.restoreMany(messages, options))
+    return this.#raw.restoreMany(messages, options)
   }
 
   /**
-   * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it. One whose meta data cannot be read is `null`, and
+   * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it. A message whose meta data cannot be read is `null`, and
    * reported by an `error` event.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
@@ -642,7 +640,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]> {
-    return this.#handle.attribute(this.#raw.getAll(ids))
+    return this.#raw.getAll(ids)
   }
 
   /**
@@ -656,19 +654,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async *listAllRaw(options: { pageSize?: number } = {}): AsyncGenerator<StoredRawMessage[], void> {
-    const pageSize = this.#handle.checked(() => {
-      onlyKnown('options', options, ['pageSize'])
-      return integer('pageSize', options.pageSize ?? 500, 1, 1_000)
-    })
-    try {
-      yield* this.#raw.pages(pageSize)
-    } catch (thrown) {
-      throw this.#handle.attributed(thrown)
-    }
+    onlyKnown('options', options, ['pageSize'])
+    yield* this.#raw.pages(integer('pageSize', options.pageSize ?? 500, 1, 1_000))
   }
 
   /**
-   * The clock that decides when something becomes visible, epoch milliseconds: that of Redis, unless the client uses its own.
+   * The time of the clock that decides when messages become visible, epoch milliseconds: that of Redis, unless the client uses its own.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -679,11 +670,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   now(): Promise<number> {
-    return this.#handle.attribute(this.#store.now())
+    return this.#store.now()
   }
 
   /**
-   * How many messages there are, by what becomes of them next.
+   * The numbers of messages by their state.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -694,11 +685,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   counts(): Promise<ReliableQueueCounts> {
-    return this.#handle.attribute(this.#contents.counts())
+    return this.#contents.counts()
   }
 
   /**
-   * How many messages there are, those in flight too.
+   * How many messages the queue has, including those in flight.
    *
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -708,11 +699,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   size(): Promise<number> {
-    return this.#handle.attribute(this.#store.size())
+    return this.#store.size()
   }
 
   /**
-   * Whether there is no message, in flight or not.
+   * Whether the queue has no message, in flight or not.
    *
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -754,8 +745,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Sets what holds for the queue in all processes. What is not given stays, `null` goes back to the default. After a change of the limits of groups
-   * it also looks at each group that has claims or had some lately, page by page: when it resolves, the new limits hold for all of them.
+   * Sets the queue's configuration for all processes. Settings that are not given stay, `null` restores the default. After a change of the limits of groups
+   * the call also visits each group that has claims or had some lately, page by page: when it resolves, the new limits apply to all of them.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
@@ -766,11 +757,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async setConfig(config: ReliableQueueConfig): Promise<void> {
-    await this.#configure(() => configArgs(config))
+    await this.#configure(configArgs(config))
   }
 
   /**
-   * As `setConfig`, unless anything is set already. Resolves with whether it was done.
+   * As `setConfig`, unless any setting is set already. Resolves with whether it set the configuration.
    *
    * @throws as `setConfig`
    *
@@ -779,12 +770,12 @@ export class ReliableQueue<T = unknown> {
    * console.log(await mails.setConfigIfAbsent({ visibilityTimeout: 60_000 }))
    * ```
    */
-  setConfigIfAbsent(config: ReliableQueueConfig): Promise<boolean> {
-    return this.#configure(() => configArgs(config), true)
+  async setConfigIfAbsent(config: ReliableQueueConfig): Promise<boolean> {
+    return this.#configure(configArgs(config), true)
   }
 
   /**
-   * What is set for the queue in all processes; a setting that has its default is left out.
+   * The queue's configuration for all processes; leaves out settings that have their default.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -795,11 +786,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async getConfig(): Promise<StoredQueueConfig> {
-    return readConfig(await this.#handle.attribute(this.#store.settings(CONFIG_NAMES)))
+    return readConfig(await this.#store.settings(CONFIG_NAMES))
   }
 
   /**
-   * From now on adding is refused, or polls get nothing, in all processes, until it is enabled again.
+   * Makes the queue refuse to add messages, or polls get none, in all processes, until the operation is enabled again.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
@@ -811,7 +802,7 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async disableOperation(operation: 'add' | 'poll'): Promise<void> {
-    await this.#configure(() => [pauseOf(operation), '1'])
+    await this.#configure([pauseOf(operation), '1'])
   }
 
   /**
@@ -825,12 +816,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   async enableOperation(operation: 'add' | 'poll'): Promise<void> {
-    await this.#configure(() => [pauseOf(operation), ''])
+    await this.#configure([pauseOf(operation), ''])
   }
 
   /**
-   * From now on no consumer gets a message of this group, in any process, until `resumeGroup`; other groups go on. Adding goes on, and consumers
-   * keep the messages that they have. Also a group without messages can be paused; `clear` leaves it paused.
+   * Pauses a group: no consumer gets its messages, in any process, until `resumeGroup`; other groups go on. Messages can still be added, and consumers
+   * keep the messages that they have. A group without messages can be paused too; `clear` leaves it paused.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
@@ -843,11 +834,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   pauseGroup(group: string): Promise<void> {
-    return this.#handle.attribute(this.#groups.pause(group))
+    return this.#groups.pause(group)
   }
 
   /**
-   * Ends what `pauseGroup` began: the messages of the group have turns again, and consumers that wait look at once.
+   * Ends what `pauseGroup` began: the group takes turns again, and waiting consumers poll at once.
    *
    * @throws as `pauseGroup`
    *
@@ -857,11 +848,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   resumeGroup(group: string): Promise<void> {
-    return this.#handle.attribute(this.#groups.resume(group))
+    return this.#groups.resume(group)
   }
 
   /**
-   * The groups that are paused, in the order of their bytes; they are read in pages.
+   * The paused groups, in the order of their bytes, read in pages.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -871,11 +862,59 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   pausedGroups(): Promise<string[]> {
-    return this.#handle.attribute(this.#groups.paused())
+    return this.#groups.paused()
   }
 
   /**
-   * How many messages of a group there are, by what becomes of them next, and its limits. O(log N).
+   * Pauses a task: no consumer gets its messages (of `addTask`, or with the header `task`), in any process, until `resumeTask`; other tasks go
+   * on. Messages can still be added, and consumers keep the messages that they have. Polls set aside each message of the task that they meet, once; it counts as
+   * visible. `clear` leaves the task paused. At most 511 tasks of a queue can be paused at once.
+   *
+   * @param task 1 to 255 bytes of UTF-8
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
+   *
+   * @example
+   * ```ts
+   * await mails.pauseTask('report')
+   * console.log(await mails.pausedTasks()) // ['report']
+   * await mails.resumeTask('report')
+   * ```
+   */
+  pauseTask(task: TaskName<T>): Promise<void> {
+    return this.#groups.pauseTask(task)
+  }
+
+  /**
+   * Ends what `pauseTask` began. The next polls bring back the messages set aside, in their order, each with its priority, group and time.
+   *
+   * @throws as `pauseTask`
+   *
+   * @example
+   * ```ts
+   * await mails.resumeTask('report')
+   * ```
+   */
+  resumeTask(task: TaskName<T>): Promise<void> {
+    return this.#groups.resumeTask(task)
+  }
+
+  /**
+   * The tasks that are paused.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`
+   *
+   * @example
+   * ```ts
+   * for (const task of await mails.pausedTasks()) console.log(task)
+   * ```
+   */
+  pausedTasks(): Promise<string[]> {
+    return this.#groups.pausedTasks()
+  }
+
+  /**
+   * The numbers of messages of a group by their state, and its limits. O(log N).
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`
@@ -887,13 +926,13 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   countsOfGroup(group: string): Promise<GroupCounts> {
-    return this.#handle.attribute(this.#groups.counts(group))
+    return this.#groups.counts(group)
   }
 
   /**
-   * How many visible messages no consumer could get now, because of a pause or a limit, and how many groups and batches there are: what the
-   * metrics have. One script looks at up to 500 groups that may have a message, and as many paused ones; what further ones
-   * have counts as not held back.
+   * The visible messages that a pause or a limit holds back, and the numbers of groups and batches, as in the
+   * metrics. One script examines up to 500 groups that may have a message, and as many paused ones; messages of further
+   * groups count as not held back.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -904,12 +943,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   totals(): Promise<QueueTotals> {
-    return this.#handle.attribute(this.#groups.totals())
+    return this.#groups.totals()
   }
 
   /**
-   * Walks the groups that have messages, or had some lately, and those that are paused, in pages of `pageSize` (1 to 1,000; default 100). What changes
-   * meanwhile may come twice or be passed over. O(log N) for each group.
+   * Walks the groups that have messages, or had some lately, and the paused groups, in pages of `pageSize` (1 to 1,000; default 100). Groups that change
+   * meanwhile may come twice or be missed. O(log N) for each group.
    *
    * @throws as `countsOfGroup`
    *
@@ -918,23 +957,19 @@ export class ReliableQueue<T = unknown> {
    * for await (const { group, visible, inFlight, paused } of mails.listGroups()) console.log(group, visible, inFlight, paused)
    * ```
    */
-  async *listGroups(options: { readonly pageSize?: number } = {}): AsyncGenerator<GroupCounts, void> {
-    try {
-      yield* this.#groups.list(options)
-    } catch (error) {
-      throw this.#handle.attributed(error)
-    }
+  listGroups(options: { readonly pageSize?: number } = {}): AsyncGenerator<GroupCounts, void> {
+    return this.#groups.list(options)
   }
 
   /**
-   * From now on a message is added at each tick, once however many processes call this and run: the same call again changes
-   * nothing, unless Redis has lost when the next tick is; another one for the same name takes its place. The message of the next tick is in the queue as a delayed one with the id
-   * `<name>@<epoch ms>`; the consumer that polls when its tick has come prepares the following. Resolves with whether anything was
-   * changed.
+   * Sets a schedule: the queue gets one message at each tick, however many processes make this call. The same call again changes
+   * nothing, unless Redis has lost the time of the next tick; a call with other arguments replaces the schedule. The message of the next tick is in the queue as a delayed message with the id
+   * `<name>@<epoch ms>`; the consumer that polls after its tick prepares the following one. Resolves with whether the call changed
+   * anything.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: also for a cron expression or a time zone that cannot be read
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: a cron expression without the package `croner`
-   * @throws QueueFullError `ERR_QUEUE_FULL`: there is no room for the message of the next tick
+   * @throws QueueFullError `ERR_QUEUE_FULL`: the queue has no room for the message of the next tick
    * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`, ConnectionError `ERR_CONNECTION`
    *
    * @example
@@ -943,11 +978,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   upsertSchedule(name: string, ...[payload, options]: ScheduleArguments<T>): Promise<boolean> {
-    return this.#handle.attribute(this.#schedules.upsert(name, payload as T, options))
+    return this.#schedules.upsert(name, payload as T, options)
   }
 
   /**
-   * Ends a schedule; its message is removed unless its tick has come. False when there is none of this name.
+   * Ends a schedule and removes its message, unless the tick has come. False if there is no schedule of this name.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
@@ -957,11 +992,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   removeSchedule(name: string): Promise<boolean> {
-    return this.#handle.attribute(this.#schedules.remove(name))
+    return this.#schedules.remove(name)
   }
 
   /**
-   * All schedules, by their names; one that cannot be read is left out and reported by an `error` event.
+   * All schedules by their names; an unreadable one is left out and reported by an `error` event.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -971,13 +1006,13 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   listSchedules(): Promise<ScheduleInfo<T>[]> {
-    return this.#handle.attribute(this.#schedules.list())
+    return this.#schedules.list()
   }
 
   /**
-   * What happens to the queue's messages through all processes, one batch for each script call. The queue must keep its changes: see
-   * `changes` of `setConfig`. Without a group each reader gets all that Redis still has when it comes to read them; readers of a group share
-   * them, and acknowledge what they are done with; one at a time that always has the same `consumer` gets them in order. A failure after the
+   * The changes of the queue's messages by all processes, one batch for each script call. The queue must keep its changes: see
+   * `changes` of `setConfig`. Without a group each reader gets all changes that Redis still has when it reads them; the readers of a group share
+   * the changes and acknowledge them; a single reader that always has the same `consumer` gets them in order. A failure after the
    * beginning is an `error` event, and is retried.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
@@ -996,16 +1031,12 @@ export class ReliableQueue<T = unknown> {
    * }
    * ```
    */
-  async *changes(options: ChangesOptions = {}): AsyncGenerator<ChangeBatch, void> {
-    try {
-      yield* this.#changeStream.read(options)
-    } catch (thrown) {
-      throw this.#handle.attributed(thrown)
-    }
+  changes(options: ChangesOptions = {}): AsyncGenerator<ChangeBatch, void> {
+    return this.#changeStream.read(options)
   }
 
   /**
-   * Says that a group is done with some entries of the change stream. Where changes are kept for groups, what all groups are done with goes.
+   * Acknowledges entries of the change stream for a group. If changes are kept for groups, entries that all groups have acknowledged are removed.
    * Resolves with how many the group had not acknowledged before.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
@@ -1017,12 +1048,12 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   acknowledgeChanges(group: string, ...positions: readonly ChangePosition[]): Promise<number> {
-    return this.#handle.attribute(this.#changeStream.acknowledge(group, positions))
+    return this.#changeStream.acknowledge(group, positions)
   }
 
   /**
-   * One page of the change stream, without waiting and without a group, for a reader that keeps its position elsewhere. That the entry `after` is
-   * still there and what follows it are read in one step: with the status `'ok'` nothing is missing between them. A page has at most about
+   * One page of the change stream, without waiting and without a group, for a reader that keeps its position elsewhere. One script checks the
+   * entry `after` and reads what follows it: with the status `'ok'` no change is missing between them. A page has at most about
    * 4 MiB, or one entry that is larger.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
@@ -1038,13 +1069,13 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   readChanges(options: ReadChangesOptions): Promise<ChangePage> {
-    return this.#handle.attribute(this.#changeStream.page(options))
+    return this.#changeStream.page(options)
   }
 
   /**
-   * Says that a group has all entries of the change stream up to this one, which `readChanges` gave; the group is made if there is none, and
-   * no other reader may read for it. Where changes are kept for groups, what all groups are done with goes. False, and nothing was done, when the
-   * group is further, the stream does not have the entry, or the queue keeps no changes. `'0-0'` only makes the group.
+   * Acknowledges all entries of the change stream up to this one, which `readChanges` returned, for a group; creates the group if there is none, and
+   * no other reader may read for it. If changes are kept for groups, entries that all groups have acknowledged are removed. False, without effect, if the
+   * group is further, the stream does not have the entry, or the queue keeps no changes. `'0-0'` only creates the group.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: it may have been released; it can be repeated
@@ -1055,15 +1086,15 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   releaseChanges(group: string, id: string): Promise<boolean> {
-    return this.#handle.attribute(this.#changeStream.release(group, id))
+    return this.#changeStream.release(group, id)
   }
 
   /**
-   * Removes a group of readers, and what only this group kept. Where changes are kept for groups, one without readers keeps all that it has
-   * not acknowledged. False when there is none of this name.
+   * Removes a group of readers, and the changes that only this group kept. If changes are kept for groups, a group without readers keeps all changes that it has
+   * not acknowledged. False if there is no group of this name.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
-   * @throws ConnectionError `ERR_CONNECTION`: the group may have been removed, and some of what it kept may be there
+   * @throws ConnectionError `ERR_CONNECTION`: the group may have been removed, and some of the changes that it kept may remain
    *
    * @example
    * ```ts
@@ -1071,11 +1102,11 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   removeChangeGroup(group: string): Promise<boolean> {
-    return this.#handle.attribute(this.#changeStream.removeGroup(group))
+    return this.#changeStream.removeGroup(group)
   }
 
   /**
-   * How far the change stream and its groups are.
+   * The state of the change stream and its groups.
    *
    * @throws ConnectionError `ERR_CONNECTION`, WrongTypeError `ERR_WRONG_TYPE`
    *
@@ -1085,13 +1116,13 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   changeStatus(): Promise<ChangeStatus> {
-    return this.#handle.attribute(this.#changeStream.status())
+    return this.#changeStream.status()
   }
 
   /**
-   * From now on the events of this queue's messages, also those of the client, are about what all processes do, until the function is
-   * called that it resolves with. The queue must keep its changes: see `changes` of `setConfig`. Events come up to 250 ms later then,
-   * and those of changes that Redis removes before this client reads them do not come; `full` stays this client's own.
+   * Makes the events of this queue's messages, also on the client, report the changes by all processes, until the returned function is
+   * called. The queue must keep its changes: see `changes` of `setConfig`. Events then come up to 250 ms later,
+   * and changes that Redis removes before this client reads them raise none; `full` still reports only this client.
    *
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no changes
    * @throws ConnectionError `ERR_CONNECTION`, WrongTypeError `ERR_WRONG_TYPE`
@@ -1105,13 +1136,13 @@ export class ReliableQueue<T = unknown> {
    * ```
    */
   allEvents(): Promise<() => Promise<void>> {
-    return this.#handle.attribute(startAllEvents(this.#handle as QueueHandle<unknown>, this.#changeStream))
+    return startAllEvents(this.#handle, this.#changeStream)
   }
 
   /**
-   * Listens to what happens to this queue through this client, or, while `allEvents` is on, through any.
+   * Listens to the events of this queue from this client, or, while `allEvents` is on, from any client.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -1126,7 +1157,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * As `on`, for the next event only.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -1141,7 +1172,7 @@ export class ReliableQueue<T = unknown> {
   /**
    * Ends what `on` or `once` began; without effect for a listener that is not there.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -1155,10 +1186,9 @@ export class ReliableQueue<T = unknown> {
     return this
   }
 
-  async #configure(settingsOf: () => string[], ifAbsent = false): Promise<boolean> {
-    const settings = this.#handle.checked(settingsOf)
-    const isChanged = await this.#handle.attribute(this.#store.configure(settings, { ifAbsent }))
-    if (isChanged) await this.#handle.attribute(this.#groups.apply(settings))
+  async #configure(settings: string[], ifAbsent = false): Promise<boolean> {
+    const isChanged = await this.#store.configure(settings, { ifAbsent })
+    if (isChanged) await this.#groups.apply(settings)
     return isChanged
   }
 }

@@ -3,25 +3,25 @@ import type { PolledRecord } from '../store/reliable-scripts.js'
 import type { GiveBack } from '../store/reliable-store.js'
 import { attemptOf } from './message.js'
 
-/** A message whose payload this process cannot read. Another one may: with another codec, a newer build, a higher limit. */
+/** A message whose payload this process cannot read. Another process may, with another codec, a newer build or a higher limit. */
 export interface Unreadable {
   readonly record: PolledRecord
   readonly error: RedelayedError
 }
 
-/** Some that go back alike. */
+/** Unreadable messages that are given back together. */
 export interface UnreadableGroup {
   readonly records: readonly PolledRecord[]
   readonly giveBack: GiveBack
-  /** That of the first one. */
+  /** The error of the first message. */
   readonly error: RedelayedError
 }
 
-/** With ten deliveries it takes about twenty minutes until a message is a dead letter: time to notice, and to deploy what can read it. */
+/** The delays of redeliveries: with ten deliveries a message is a dead letter after about twenty minutes, time to notice and to deploy a fix. */
 const FIRST_DELAY_MS = 5_000
 const MAX_DELAY_MS = 300_000
 
-/** In few groups, so that many cost no more than one: their reasons name the kind of error only. */
+/** Groups messages by attempt and kind of error, so that each group costs one script. */
 export function groupUnreadable(unreadable: readonly Unreadable[], codec: string): UnreadableGroup[] {
   const groups = new Map<string, Unreadable[]>()
   for (const each of unreadable) {

@@ -1,4 +1,4 @@
-/** How long one script should work. */
+/** How long one script should run. */
 const TARGET_MS = 2
 const FIRST = 100
 const LEAST = 10
@@ -8,8 +8,8 @@ const STEP = 4
 
 /**
  * How many entries one transfer may move. Where the server's clock moves during a script (Redis up to 7.0), the script itself
- * stops in time and the limit is out of the way. Where it stands still (Valkey 8), the limit follows what the last scripts
- * took, by the time until their replies less that of the quickest reply seen.
+ * stops in time and the limit has no effect. Where it stands still (Valkey 8), the limit follows the duration of the last
+ * scripts: the time until their replies less that of the quickest reply seen.
  */
 export class BatchLimit {
   #limit = FIRST

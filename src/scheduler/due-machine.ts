@@ -5,7 +5,7 @@ const BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
 /** After a temporary refusal, `BUSY` above all. Constant, because the server's free moments can be short. */
 const BRIEF: Backoff = { baseMs: 250, maxMs: 250 }
 
-/** After so many scripts in a row that found due entries and changed nothing, each further script waits longer. */
+/** After this many scripts in a row that found due entries and changed nothing, each further script waits longer. */
 const MAX_STUCK = 10
 
 /**
@@ -16,7 +16,7 @@ const FOLLOW_MS = 3
 const SPREAD_MS_PER_CLIENT = 0.25
 const MAX_SPREAD_MS = 25
 /**
- * At most about so many followers publish after a script that moved nothing. More would repeat what every client knows by then:
+ * About the most followers that publish after a script that moved nothing. More would repeat what every client knows by then:
  * a hundred announcements to a hundred subscribers would delay the next one.
  */
 const MAX_ANNOUNCING_FOLLOWERS = 8
@@ -27,12 +27,12 @@ const MAX_ANNOUNCING_FOLLOWERS = 8
  */
 export type StateName = 'idle' | 'waiting' | 'deferring' | 'running' | 'backing off' | 'stopped'
 
-/** All that one client knows of one queue's due times. Times are those of the local clock. */
+/** The state of one queue's scheduler in one client. Times are those of the local clock. */
 export interface DueState {
   readonly is: StateName
   /**
-   * When the timer fires; `Infinity` without one. While the script runs there is no timer: this is the earliest time announced since
-   * it was sent, which may be newer than its reply.
+   * When the timer fires; `Infinity` without one. While the script runs there is no timer: then it is the earliest time announced since
+   * the script was sent, which may be newer than its reply.
    */
   readonly deadline: number
   /** This client delivers first; followers defer to it. */
@@ -44,7 +44,7 @@ export interface DueState {
   readonly announce: boolean
   /** `deferring`: the due time that the script is deferred for. */
   readonly target: number
-  /** The leader was called by another client's announcement, so the followers know an earlier time than its lease. */
+  /** Another client's announcement woke the leader, so the followers know an earlier time than its lease. */
   readonly renew: boolean
   /** Scripts in a row that failed. */
   readonly failures: number
@@ -52,7 +52,7 @@ export interface DueState {
   readonly stuck: number
 }
 
-/** How the script is run. */
+/** Options of one run of the script. */
 export interface ScriptOptions {
   /** The script publishes the time of the next transfer even if it moved nothing. */
   readonly announce: boolean
@@ -62,7 +62,7 @@ export interface ScriptOptions {
   readonly target: number
 }
 
-/** What a reply of the script says; times are those of the local clock. */
+/** A reply of the script; times are those of the local clock. */
 export interface DueReply {
   readonly moved: number
   /** When the next entry is due, `Infinity` when there is none. */
@@ -72,16 +72,16 @@ export interface DueReply {
   readonly leader: 'self' | 'other' | 'none'
   /** When the other client's lease ends. */
   readonly leaseUntil: number
-  /** Something is due and the script changed nothing. */
+  /** Entries are due and the script changed nothing. */
   readonly isStuck: boolean
 }
 
 export type DueEvent =
   /** The timer fired. */
   | { readonly type: 'deadline' }
-  /** A client published when the next transfer is. */
+  /** A client published the time of the next transfer. */
   | { readonly type: 'announced'; readonly at: number }
-  /** This client knows of an entry that is due then. */
+  /** This client knows of an entry that is due at `at`. */
   | { readonly type: 'known'; readonly at: number }
   /** A sweep, or a consumer that begins to wait at a reliable queue. */
   | { readonly type: 'wake' }
@@ -94,13 +94,13 @@ export type DueEvent =
   | { readonly type: 'failed'; readonly isBrief: boolean }
   | { readonly type: 'stop' }
 
-/** `random`: in [0, 1). */
+/** The circumstances of a transition; `random` is in [0, 1). */
 export interface Moment {
   readonly now: number
   readonly random: number
 }
 
-/** What follows from an event: the new state, whose deadline the timer takes, and the script if it is to be sent now. */
+/** The result of an event: the new state, whose deadline the timer takes, and the options of the script if it runs now. */
 export interface Step {
   readonly state: DueState
   readonly run?: ScriptOptions
@@ -207,17 +207,17 @@ function afterReply(state: DueState, reply: DueReply, moment: Moment): Step {
   const stuck = reply.isStuck ? state.stuck + 1 : 0
   const after = { ...state, isLeader, subscribers, renew, stuck, failures: 0 }
   if (stuck > MAX_STUCK) return backOff(after, BACKOFF, stuck - MAX_STUCK, moment)
-  // lowered: what was announced while the script ran may be newer than its reply
+  // the earlier of the two: a time announced while the script ran may be newer than its reply
   const deadline = Math.min(state.deadline, next)
   return state.again ? runScript(after, deadline <= moment.now, deadline) : arm(after, deadline, moment)
 }
 
-/** Runs the script, or runs it again after the one that is on its way. */
+/** Runs the script, now or after the run that is on its way. */
 function requestScript(state: DueState): Step {
   return state.is === 'running' ? { state: { ...state, again: true } } : runScript(state, false)
 }
 
-/** The reply supersedes all that was known before. */
+/** Runs the script now; its reply supersedes the earlier state. */
 function runScript(state: DueState, announce: boolean, target = Infinity): Step {
   const running: DueState = {
     ...state,
@@ -231,7 +231,7 @@ function runScript(state: DueState, announce: boolean, target = Infinity): Step 
   return { state: running, run: { announce, renew: state.renew, target } }
 }
 
-/** A deadline that has passed fires at once. */
+/** Arms the timer; a deadline that has passed fires at once. */
 function arm(state: DueState, deadline: number, moment: Moment, renew = state.renew): Step {
   // Field by field: every client does this at every announcement, and in Node 20 a spread takes ten times as long.
   const waiting: DueState = {

@@ -5,7 +5,7 @@ import type { RemoteClock } from '../timing/remote-clock.js'
 import type { Retries } from './retries.js'
 import { INITIAL, transition, type DueEvent, type DueReply, type DueState, type ScriptOptions } from './due-machine.js'
 
-/** What one run of the script reports. Unlike in `DueReply`, times are milliseconds of the Redis clock. */
+/** The result of one run of the script. Unlike in `DueReply`, times are milliseconds of the Redis clock. */
 export interface ScriptResult extends Omit<DueReply, 'next'> {
   /** The earliest due time left, `null` when there is none. */
   readonly next: number | null
@@ -21,15 +21,15 @@ export interface DueSchedulerParams {
   readonly onError: (error: Error) => void
   readonly clock: Clock
   readonly remote: RemoteClock
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number
   /** Shared by the queues of a client; without it retries are not paced. */
   readonly retries?: Retries
 }
 
 /**
- * Runs the script of one queue when something is due there. What is done when is decided by `transition`; here are the one timer, the
- * script on its way, and the conversion from the Redis clock to the local one.
+ * Runs the script of one queue when entries are due. `transition` decides when; this class has the timer, the running
+ * script, and the conversion from the Redis clock to the local one.
  */
 export class DueScheduler {
   readonly #params: DueSchedulerParams
@@ -42,7 +42,7 @@ export class DueScheduler {
     this.#timer = new DeadlineTimer(params.clock, () => this.#apply({ type: 'deadline' }))
   }
 
-  /** Runs the script now, whatever the deadline: as a sweep. */
+  /** Runs the script now, whatever the deadline, as a sweep does. */
   wake(): void {
     this.#apply({ type: 'wake' })
   }
@@ -107,16 +107,18 @@ export class DueScheduler {
     this.#params.onError(error)
   }
 
-  #toLocal({ next, now, leaseUntil, ...reply }: ScriptResult, sentAt: number): DueReply {
+  /** Converts field by field, because it runs for each due time: rest syntax would make a kilobyte of garbage. */
+  #toLocal({ moved, next, now, subscribers, leader, leaseUntil, isStuck }: ScriptResult, sentAt: number): DueReply {
     const { remote } = this.#params
     remote.observe(now, sentAt)
-    return { ...reply, next: next === null ? Infinity : remote.toLocal(next), leaseUntil: remote.toLocal(leaseUntil) }
+    const localNext = next === null ? Infinity : remote.toLocal(next)
+    return { moved, next: localNext, subscribers, leader, leaseUntil: remote.toLocal(leaseUntil), isStuck }
   }
 }
 
-/** The time in a message on a queue's channel, epoch milliseconds; `undefined` where the message holds none, as any client can publish there. */
+/** The time in a message on a queue's channel, epoch milliseconds; `undefined` if the message is not a time, as any client can publish there. */
 export function announcedTime(message: string): number | undefined {
-  // the greatest safe integer has 16 digits; a million of them are not looked at
+  // the greatest safe integer has 16 digits; a longer message is not parsed
   if (message.length > 16 || !/^\d+$/.test(message)) return undefined
   const at = Number(message)
   return Number.isSafeInteger(at) ? at : undefined

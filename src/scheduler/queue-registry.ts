@@ -6,38 +6,38 @@ import { systemClock } from '../timing/clock.js'
 import { Retries } from './retries.js'
 import { Sweeper } from './sweeper.js'
 
-/** A queue is served for so long after its last consumer stopped waiting, so that consumers in a loop cost nothing. */
+/** How long a queue is served after its last consumer stopped waiting, so that consumers in a loop cost nothing. */
 export const LINGER_MS = 60_000
 
-/** The part of the subscriber that is needed here. */
+/** The part of the subscriber that the registry needs. */
 export interface Channels {
   add(channel: string, listener: ChannelListener): void
   remove(channel: string): void
 }
 
-/** What identifies a queue to this layer. */
+/** The identity of a queue in this layer. */
 export interface QueueAddress {
   /** The public name, for events. */
   readonly name: string
   readonly channel: string
 }
 
-/** A queue of which this client runs the script when something is due. */
+/** A queue whose script this client runs when entries are due. */
 export interface ServedQueue {
   readonly address: QueueAddress
-  /** Whether to go on at the next sweep. */
+  /** Whether the queue is still served after the next sweep. */
   readonly isUsed: boolean
   onSubscribed(): void
   onUnsubscribed(): void
-  /** What was published on its channel. */
+  /** A message was published on the queue's channel. */
   onMessage(message: string): void
   sweep(): void
   stop(): Promise<void>
 }
 
-/** The queues that this client serves, one object for each: subscribed to its channel, swept, and stopped when it is not used any more. */
+/** The queues that this client serves, one object each: subscribes to the channel, sweeps, and stops the queue when it is no longer used. */
 export class QueueRegistry<Q extends ServedQueue> {
-  /** For the schedulers of the queues. */
+  /** The retries that all schedulers of the queues share. */
   readonly retries = new Retries(systemClock)
   readonly #script: string
   readonly #channels: Channels

@@ -14,7 +14,7 @@ import { announcedTime, DueScheduler, type ScriptResult } from './due-scheduler.
 import { LINGER_MS, type QueueAddress, type ServedQueue } from './queue-registry.js'
 import type { Retries } from './retries.js'
 
-/** What identifies a delayed queue to this layer. */
+/** The identity of a delayed queue in this layer. */
 export interface TransferTarget {
   /** The public name, for events. */
   readonly name: string
@@ -32,7 +32,7 @@ export interface TransferParams {
   readonly retries: Retries
 }
 
-/** Transfers one delayed queue as long as it has owners or consumers. */
+/** Transfers one delayed queue while it has owners or consumers. */
 export class QueueTransfers implements ServedQueue {
   readonly #target: TransferTarget
   readonly #params: TransferParams
@@ -119,9 +119,9 @@ export class QueueTransfers implements ServedQueue {
     const reply = await this.#store.transfer({ limit: this.#limit.value, client, announce, renew })
     this.#limit.observe(reply, systemClock.now() - sentAt)
     this.#announceResult(reply)
-    const { moved, malformed, negative, postponed, next, now } = reply
-    const isStuck = next !== null && next <= now && moved + malformed + negative + postponed === 0
-    return { ...reply, isStuck }
+    const { moved, malformed, negative, postponed, promoted, next, now, subscribers, leader, leaseUntil } = reply
+    const isStuck = next !== null && next <= now && moved + malformed + negative + postponed + promoted === 0
+    return { moved, next, now, subscribers, leader, leaseUntil, isStuck }
   }
 
   #announceResult(reply: TransferReply): void {
@@ -136,9 +136,10 @@ export class QueueTransfers implements ServedQueue {
     if (reply.orphans > 0) emit('quarantined', { queue, reason: 'order-orphan', count: reply.orphans })
     this.#reportKey('the order list', reply.orderError)
     this.#reportKey('the quarantine list', reply.quarantineError)
+    this.#reportKey('the wheel', reply.wheelError)
   }
 
-  /** Reports a key of a wrong type, which does not stop the transfer: once in a while, because every transfer meets it. */
+  /** Reports a key of a wrong type, which does not stop the transfer; seldom, because every transfer finds it. */
   #reportKey(which: string, problem: string): void {
     if (problem === '' || !this.#seldom.may(which)) return
     this.#params.onError(new CommandError(/^[A-Z]+/.exec(problem)?.[0] ?? 'ERR', `${which}: ${problem}`))

@@ -1,13 +1,13 @@
 import type { Clock } from '../timing/clock.js'
 
-/** What all queues of one client may retry: as many scripts a second as sweeps. */
+/** The most retries a second of all queues of one client: as many as sweeps. */
 const MAX_PER_SECOND = 300
 const PERIOD_MS = 50
 const PER_PERIOD = (MAX_PER_SECOND * PERIOD_MS) / 1_000
 
 /**
- * Paces retries after failures. Where a server refuses every script, each of thousands of queues would retry several times a second. The
- * first retry that succeeds lets all others go.
+ * Paces retries after failures: if a server refuses every script, each of thousands of queues would retry several times a second. The
+ * first retry that succeeds releases all others.
  */
 export class Retries {
   readonly #clock: Clock
@@ -32,12 +32,12 @@ export class Retries {
     return new Promise((resolve) => this.#waiting.set(owner, resolve))
   }
 
-  /** A retry has succeeded. */
+  /** Releases all waiting retries, because one has succeeded. */
   letAllGo(): void {
     for (const owner of [...this.#waiting.keys()]) this.leave(owner)
   }
 
-  /** Ends a wait; without effect where there is none. */
+  /** Ends the wait of `owner`; without effect if there is none. */
   leave(owner: object): void {
     const go = this.#waiting.get(owner)
     if (go === undefined) return

@@ -1,12 +1,12 @@
 import type { Clock } from '../timing/clock.js'
 
-/** What one client may spend on sweeps, so that thousands of queues cost the server no more than this. */
+/** The most sweeps a second of one client, so that thousands of queues do not load the server more. */
 const MAX_SWEEPS_PER_SECOND = 300
 const MIN_TICK_MS = 50
 
 /**
- * Calls every member of a collection in turn, each about once per `interval`; with so many members that this would exceed
- * the rate limit, less often. One timer serves all of them, and its ticks are jittered so that clients do not march in step.
+ * Calls every member of a collection in turn, each about once per `interval`, or less often if that would exceed
+ * the rate limit. One timer serves all members; its ticks are jittered so that clients do not sweep in step.
  */
 export class Sweeper<T> {
   readonly #members: ReadonlyMap<unknown, T>
@@ -31,7 +31,7 @@ export class Sweeper<T> {
     this.#random = params.random
   }
 
-  /** Starts when there is something to sweep; calling it again changes nothing. */
+  /** Starts the sweeps; calling it again changes nothing. */
   start(): void {
     if (this.#handle === undefined) this.#schedule()
   }
@@ -59,7 +59,7 @@ export class Sweeper<T> {
     if (this.#members.size > 0) this.#schedule()
   }
 
-  /** The next member of the round; a round that is over is followed by another without a pause. */
+  /** The next member of the round; the next round follows without a pause. */
   #next(): T | undefined {
     const going = this.#round?.next()
     if (going?.done === false) return going.value

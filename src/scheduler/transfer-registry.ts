@@ -6,7 +6,7 @@ import { QueueTransfers, type TransferParams, type TransferTarget } from './queu
 
 export type { TransferTarget } from './queue-transfers.js'
 
-/** The delayed queues that this client transfers: each from its first user on until its last. */
+/** The delayed queues that this client transfers: each while it has users. */
 export class TransferRegistry {
   readonly #params: Omit<TransferParams, 'onError' | 'retries'>
   readonly #queues: QueueRegistry<QueueTransfers>
@@ -36,7 +36,7 @@ export class TransferRegistry {
     }
   }
 
-  /** As `acquire` for a consumer that waits; after the release the queue is still transferred for a while. */
+  /** As `acquire`, for a waiting consumer; after the release the queue is still transferred for a while. */
   consume(target: TransferTarget): () => void {
     const queue = this.#serve(target)
     queue.addConsumer()

@@ -2,9 +2,9 @@ import { ConnectionError, toError } from '../errors.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { placesOf, type ShardCounts } from './id-places.js'
 
-/** The queues that a sharded reliable queue is made of, and where the message of an id is among them. */
+/** The queues of a sharded reliable queue; finds the one with the message of an id. */
 export class ReliableShards<T> implements ShardCounts {
-  /** All that are polled and read; ids are placed in the first `shards` of them. */
+  /** All queues that are polled and read; ids are placed in the first `shards` of them. */
   readonly queues: readonly ReliableQueue<T>[]
   readonly shards: number
 
@@ -21,18 +21,18 @@ export class ReliableShards<T> implements ShardCounts {
     return this.queues[shard] as ReliableQueue<T>
   }
 
-  /** All shards side by side; rejects with a failure after all have ended. */
+  /** Runs on all shards concurrently; rejects with a failure after all have ended. */
   each<R>(action: (queue: ReliableQueue<T>) => Promise<R>): Promise<R[]> {
     return allOf(this.queues.map(action))
   }
 
-  /** Whether the message of an id was found, shard after shard. */
+  /** Runs on one shard after the other until one has the message; resolves with whether one did. */
   async find(id: string, action: (queue: ReliableQueue<T>) => Promise<boolean>): Promise<boolean> {
     for (const place of placesOf(id, this)) if (await action(this.at(place))) return true
     return false
   }
 
-  /** The shard of an id; `isSought`: the one that has a message of this id, where there is any. */
+  /** The shard of an id; with `isSought`, the one that has a message of this id, if any. */
   async placeOf(id: string, isSought: boolean): Promise<number> {
     const [place, ...others] = placesOf(id, this)
     if (!isSought) return place
@@ -41,7 +41,7 @@ export class ReliableShards<T> implements ShardCounts {
   }
 }
 
-/** Some calls as one: all of them end before it resolves, or rejects with the first failure. */
+/** Combines calls: waits for all, then resolves, or rejects with the first failure. */
 export async function allOf<R>(calls: readonly Promise<R>[]): Promise<R[]> {
   const settled = await Promise.allSettled(calls)
   const failed = settled.find((result) => result.status === 'rejected')
@@ -51,7 +51,7 @@ export async function allOf<R>(calls: readonly Promise<R>[]): Promise<R[]> {
   throw isPartly && wasNotApplied(error) ? partly(error) : error
 }
 
-/** Of its own part nothing was carried out, and of the others something may have been. */
+/** The error of a call of which other parts may have been carried out, though not the part that failed. */
 function partly(error: ConnectionError): ConnectionError {
   const { message, queue } = error
   return Object.assign(new ConnectionError(message, 'unknown', { cause: error }), { queue })
@@ -61,7 +61,7 @@ function wasNotApplied(thrown: unknown): thrown is ConnectionError {
   return thrown instanceof ConnectionError && thrown.outcome === 'not-applied'
 }
 
-/** What belongs to each shard, with its indexes in the whole. */
+/** The indexes of the values by key. */
 export function groupBy<V, K>(values: readonly V[], keyOf: (value: V, at: number) => K): Map<K, number[]> {
   const groups = new Map<K, number[]>()
   values.forEach((value, at) => {

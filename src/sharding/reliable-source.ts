@@ -4,15 +4,15 @@ import type { ReliableMessage } from '../reliable/message.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { ShardSource } from './shard-source.js'
 
-/** How all messages of a consumer are claimed. */
+/** The claim options of all messages of a consumer. */
 export interface HowToClaim {
-  /** Without it, what the shard's configuration says. */
+  /** The visibility; without it, that of the shard's configuration. */
   readonly visibilityTimeout: number | undefined
-  /** Some of them are not handled at once. */
+  /** Whether some messages are not handled at once. */
   readonly beforehand: boolean
 }
 
-/** The messages of one shard. What no call wants is given back, and its delivery is no attempt. */
+/** The messages of one shard. Messages that no call wants are given back, and their delivery does not count as an attempt. */
 export function reliableSource<T>(
   queue: ReliableQueue<T>,
   { visibilityTimeout, beforehand }: HowToClaim,

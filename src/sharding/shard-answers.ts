@@ -10,7 +10,7 @@ type Handled<T> = ReliableMessage<T> | string
 
 type Send<T> = (queue: ReliableQueue<T>, own: readonly Handled<T>[]) => Promise<boolean[]>
 
-/** Acknowledges messages of several shards, or answers them otherwise: each shard gets one call for its own, all side by side. */
+/** Acknowledges messages of several shards, or gives them back or extends them: one call for each shard, all concurrently. */
 export class ShardAnswers<T> {
   readonly #shards: ReliableShards<T>
   readonly #byKey: ReadonlyMap<string, ReliableQueue<T>>
@@ -40,7 +40,7 @@ export class ShardAnswers<T> {
         own.forEach(({ at }, position) => (answers[at] = answered[position] === true))
       }
       await allOf(Array.from(groups, sendTo))
-      // a receipt does not name its shard: its message can be where another number of shards has put it
+      // a receipt does not name its shard, and an earlier number of shards may have put the message elsewhere
       asked = asked
         .filter(({ at, queues }) => answers[at] !== true && queues.length > 1)
         .map((one) => ({ ...one, queues: one.queues.slice(1) }))
@@ -48,7 +48,7 @@ export class ShardAnswers<T> {
     return answers
   }
 
-  /** Where the message is: of a receipt the shards where it can be, the likely one first. */
+  /** The shard of a message; for a receipt, the shards where its message can be, the most likely one first. */
   #queuesOf(what: string, message: Handled<T>): readonly ReliableQueue<T>[] {
     if (typeof message !== 'string') return [this.#queueOf(what, message)]
     return placesOf(claimOf(what, message).id, this.#shards).map((shard) => this.#shards.at(shard))

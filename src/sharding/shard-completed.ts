@@ -6,13 +6,13 @@ import { unlessAborted } from '../timing/pause.js'
 import { isDerived, placesOf } from './id-places.js'
 import type { ReliableShards } from './reliable-shards.js'
 
-/** So often the shards of an id are asked: its message can move from one to another while the number of shards changes. */
+/** How often the shards of an id are asked, because its message can move between them while the number of shards changes. */
 const ROUNDS = 2
 
-/** The completed messages of a sharded queue: what is kept of each is in the shard that handled it. */
+/** The completed messages of a sharded queue, each kept in the shard that handled it. */
 export class ShardCompleted<T> {
   readonly #shards: ReliableShards<T>
-  /** A message may be where it was before the number of shards was changed, and something of an earlier one of its id where it would be now. */
+  /** Whether a message may still be in its shard of an earlier number of shards, while its present shard keeps an earlier message of its id. */
   readonly #isChanging: boolean
 
   constructor(shards: ReliableShards<T>, isChanging: boolean) {
@@ -38,7 +38,7 @@ export class ShardCompleted<T> {
     }
   }
 
-  /** Of several what was completed last. */
+  /** The completed message of an id; if several shards keep one, the latest. */
   async get<R>(id: string): Promise<CompletedMessage<R> | null> {
     const found = await Promise.all(
       placesOf(id, this.#shards).map((place) => this.#shards.at(place).getCompleted<R>(id)),
@@ -50,7 +50,7 @@ export class ShardCompleted<T> {
     for (const queue of this.#shards.queues) yield* queue.listCompleted<R>(options)
   }
 
-  /** First the one that has the message now. */
+  /** The shards of an id, beginning with the one that has the message now. */
   async #placesOf(id: string): Promise<readonly number[]> {
     const places = placesOf(id, this.#shards)
     const first = await this.#shards.placeOf(id, this.#isChanging || isDerived(id))
@@ -58,7 +58,7 @@ export class ShardCompleted<T> {
   }
 }
 
-/** A shard that is new may not have the configuration of the others yet. */
+/** Whether the message may be in another shard; a new shard may not have the configuration yet. */
 function mayBeElsewhere(error: unknown): boolean {
   return (error instanceof NotCompletedError && error.reason === 'gone') || error instanceof UnsupportedOperationError
 }

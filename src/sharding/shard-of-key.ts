@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto'
 const MULTIPLIER = 2_862_933_555_777_941_757n
 
 /**
- * The shard of a key. With one shard more, a key stays or moves to the new one. It is what Java gets from Guava by
- * `Hashing.consistentHash(Hashing.sha256().hashString(key, UTF_8), shards)`.
+ * The shard of a key. If a shard is added, a key stays or moves to the new one. The result equals that of Guava's
+ * `Hashing.consistentHash(Hashing.sha256().hashString(key, UTF_8), shards)` in Java.
  */
 export function shardOfKey(key: string, shards: number): number {
   return jumpHash(hashOf(key), shards)
 }
 
-/** Every shard that a key has with any number of shards from 1 to `most`, the one with the most of them last. */
+/** The shards of a key with 1 to `most` shards, each once; the last one is that with `most` shards. */
 export function shardsOfKey(key: string, most: number): number[] {
   return [...jumps(hashOf(key), most)]
 }
@@ -22,7 +22,7 @@ export function jumpHash(hash: bigint, buckets: number): number {
   return last
 }
 
-/** The buckets of a hash as their number grows: each is the one until the next is among them. */
+/** The buckets of a hash as their number grows: each is valid until the next one exists. */
 function* jumps(hash: bigint, buckets: number): Generator<number, void> {
   let state = hash
   for (let bucket = 0; bucket < buckets;) {

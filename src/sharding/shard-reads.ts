@@ -1,9 +1,10 @@
 import type { ReliableQueueCounts } from '../reliable/contents.js'
+import type { GroupCounts, QueueTotals } from '../reliable/groups.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { placesOf } from './id-places.js'
 import { allOf, groupBy, type ReliableShards } from './reliable-shards.js'
 
-/** Reads the messages of all shards as if they lay in one queue. */
+/** Reads the messages of all shards as those of one queue. */
 export class ShardReads<T> {
   readonly #shards: ReliableShards<T>
 
@@ -11,7 +12,7 @@ export class ShardReads<T> {
     this.#shards = shards
   }
 
-  /** First where the ids are placed now; those that are not there, where they can be otherwise. */
+  /** Reads messages from the present shards of their ids; missing ones from the other shards where they can be. */
   async getAll<M>(
     ids: readonly string[],
     read: (queue: ReliableQueue<T>, ids: string[]) => Promise<(M | null)[]>,
@@ -41,7 +42,7 @@ export class ShardReads<T> {
     return found
   }
 
-  /** How many of the ids are there. */
+  /** How many of the ids have a message. */
   async containsMany(ids: readonly string[]): Promise<number> {
     const isThere = ids.map((id) => this.#shards.find(id, (queue) => queue.contains(id)))
     return (await allOf(isThere)).filter(Boolean).length
@@ -49,7 +50,7 @@ export class ShardReads<T> {
 
   async counts(): Promise<ReliableQueueCounts> {
     const all = await this.#shards.each((queue) => queue.counts())
-    const sum = (which: (counts: ReliableQueueCounts) => number): number => all.reduce((s, one) => s + which(one), 0)
+    const sum = sumsOf(all)
     return {
       total: sum(({ total }) => total),
       visible: sum(({ visible }) => visible),
@@ -59,4 +60,40 @@ export class ShardReads<T> {
       oldestMs: Math.max(...all.map(({ oldestMs }) => oldestMs)),
     }
   }
+
+  async countsOfGroup(group: string): Promise<GroupCounts> {
+    const all = await this.#shards.each((queue) => queue.countsOfGroup(group))
+    const sum = sumsOf(all)
+    return {
+      ...(all[0] as GroupCounts),
+      visible: sum(({ visible }) => visible),
+      delayed: sum(({ delayed }) => delayed),
+      inFlight: sum(({ inFlight }) => inFlight),
+      delivered: sum(({ delivered }) => delivered),
+      paused: all.some(({ paused }) => paused),
+    }
+  }
+
+  async totals(): Promise<QueueTotals> {
+    const all = await this.#shards.each((queue) => queue.totals())
+    const sum = sumsOf(all)
+    return {
+      heldBack: { byPause: sum(({ heldBack }) => heldBack.byPause), byLimit: sum(({ heldBack }) => heldBack.byLimit) },
+      groups: {
+        ready: sum(({ groups }) => groups.ready),
+        later: sum(({ groups }) => groups.later),
+        paused: sum(({ groups }) => groups.paused),
+      },
+      tasks: { paused: Math.max(...all.map(({ tasks }) => tasks.paused)) }, // a paused task is paused in all shards
+      batches: {
+        unfinished: sum(({ batches }) => batches.unfinished),
+        finished: sum(({ batches }) => batches.finished),
+      },
+    }
+  }
+}
+
+/** Adds up one figure of all shards. */
+function sumsOf<C>(all: readonly C[]): (figure: (counts: C) => number) => number {
+  return (figure) => all.reduce((sum, counts) => sum + figure(counts), 0)
 }

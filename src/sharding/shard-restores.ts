@@ -8,7 +8,7 @@ import {
 import { isDerived } from './id-places.js'
 import { allOf, groupBy, type ReliableShards } from './reliable-shards.js'
 
-/** Puts messages back into the shards of their ids. */
+/** Restores messages into the shards of their ids. */
 export class ShardRestores<T> {
   readonly #shards: ReliableShards<T>
   readonly #isChanging: boolean
@@ -18,7 +18,7 @@ export class ShardRestores<T> {
     this.#isChanging = isChanging
   }
 
-  /** All are checked before anything is sent. A message that can be elsewhere is looked for first, as it must not be there twice. */
+  /** Checks all messages before anything is sent. First searches for messages that can be in another shard, because none may exist twice. */
   async restoreMany(messages: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
     const items = Array.from(messages)
     items.forEach(assertRestored)

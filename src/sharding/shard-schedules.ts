@@ -13,7 +13,7 @@ export class ShardSchedules<T> {
     this.#shards = shards
   }
 
-  /** It begins here before it ends where another number of shards placed it, so that none is lost in between. */
+  /** Sets the schedule in its shard before ending it in the shards of other numbers of shards, so that it is never missing. */
   async upsert(name: string, schedule: ScheduleArguments<T>): Promise<boolean> {
     const place = this.#shards.at(shardOfKey(assertRepeatName(name), this.#shards.shards))
     const isChanged = await place.upsertSchedule(name, ...schedule)

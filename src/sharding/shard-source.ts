@@ -5,19 +5,19 @@ import { DequeEnds } from '../queues/deque-ends.js'
 import { ListElements } from '../queues/list-elements.js'
 import { Waits } from '../queues/waits.js'
 
-/** An element that was taken, with its bytes, so that it can be put back as it was. */
+/** A taken element with its bytes, so that it can be put back unchanged. */
 export interface RawElement<T> {
   readonly value: T
   readonly bytes: Buffer
 }
 
-/** Where the elements of one shard come from, and go back to. */
+/** Takes the elements of one shard, and puts them back. */
 export interface ShardSource<E> {
   /** Waits for 1 to `max` elements; an abort rejects, unless some were popped. */
   wait(max: number, signal: AbortSignal): Promise<E[]>
-  /** Up to `max` of those that are there; `maxBytes`: about where to end before. */
+  /** Takes up to `max` elements without waiting, and stops at about `maxBytes`. */
   drain(max: number, maxBytes: number): Promise<E[]>
-  /** To the head, in their order, in one step. */
+  /** Puts elements back at the head, in their order, in one step. */
   putBack(elements: readonly E[]): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export function sourceOf<T>(
   const ends = new DequeEnds(list)
   return {
     wait: (max, signal) => waits.takeMany(max, { signal }),
-    drain: (max) => list.drain('left', max),
+    drain: (max) => list.drainWithin('left', max),
     putBack: async (elements) => {
       if (elements.length === 0) return
       const reversed = elements.toReversed()
@@ -41,7 +41,7 @@ export function sourceOf<T>(
   }
 }
 
-/** Where the connection for commands sends again by itself what may have been carried out, elements could come twice. */
+/** Puts elements back, but not over a connection that resends commands by itself, which could duplicate elements. */
 async function pushOnce(context: QueueContext, key: string, elements: readonly RawElement<unknown>[]): Promise<void> {
   const push = ['LPUSH', [key, ...elements.map(({ bytes }) => bytes)]] as const
   const [reply] = await context.durable.sender(key, NO_WAIT).pipeline([push])
@@ -54,7 +54,7 @@ function rawCodec<T>(codec: Codec<T>): Codec<RawElement<T>> {
     encode: ({ bytes }) => bytes,
     decode: (bytes) => {
       const value = codec.decode(bytes)
-      // as it is, for the check that refuses it
+      // unchanged, for the check that refuses it
       return value === null || value === undefined ? (value as never) : { value, bytes }
     },
   }

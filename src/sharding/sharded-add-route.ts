@@ -6,7 +6,7 @@ import { drawnId } from '../reliable/message-id.js'
 import { groupBy, type ReliableShards } from './reliable-shards.js'
 import { shardOfKey } from './shard-of-key.js'
 
-/** What a mark for payloads begins with. */
+/** The first character of a payload's deduplication mark. */
 const PAYLOAD_MARK = 'p'
 const NO_BATCHES =
   'a sharded queue has no batches, because a batch is counted in one slot: use a reliable queue, or one of the shards'
@@ -15,7 +15,7 @@ const NO_BATCHES =
 export class ShardedAddRoute<T> implements AddRoute {
   readonly #context: QueueContext
   readonly #shards: ReliableShards<T>
-  /** Ids of the application may be where they were before the number of shards was changed. */
+  /** Whether messages with ids of the application may still be in the shards of an earlier number of shards. */
   readonly #isChanging: boolean
 
   constructor(context: QueueContext, shards: ReliableShards<T>, isChanging: boolean) {
@@ -24,7 +24,7 @@ export class ShardedAddRoute<T> implements AddRoute {
     this.#isChanging = isChanging
   }
 
-  /** The same payloads are deduplicated in one shard, so their ids have to lie in it. */
+  /** Draws an id. Equal payloads are deduplicated in one shard, so their ids must be placed in it. */
   drawId(mark: string): string {
     const { shards } = this.#shards
     const wanted = mark === '' ? undefined : shardOfKey(mark, shards)

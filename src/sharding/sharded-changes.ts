@@ -6,19 +6,19 @@ import { assertPosition, howToRead, type ChangesOptions } from '../reliable/chan
 import { merged } from './merged.js'
 import { allOf, groupBy, type ReliableShards } from './reliable-shards.js'
 
-/** Where a reader is in the change stream of one shard. */
+/** The place of a reader in the change stream of one shard. */
 export interface ShardedChangePosition extends ChangePosition {
-  /** Which of the queue's `shards`. */
+  /** The index in the queue's `shards`. */
   readonly shard: number
 }
 
-/** What one script call changed in one shard. */
+/** The changes of one script call in one shard. */
 export interface ShardedChangeBatch extends ChangeBatch {
   readonly position: ShardedChangePosition
 }
 
 export interface ShardedChangesOptions extends Omit<ChangesOptions, 'from'> {
-  /** As for a reliable queue, in each shard; or after the last position of each shard, and with the first entry of those that have none. */
+  /** Where to begin: as for a reliable queue, in each shard; or after the last of these positions in each shard, and with the first entry in shards without one. */
   readonly from?: readonly ShardedChangePosition[] | 'start' | 'end' | undefined
 }
 
@@ -47,7 +47,7 @@ export class ShardedChanges<T> {
     } finally {
       unlisten?.()
       ending.abort(new ShutdownError('the iteration has ended'))
-      // not awaited: one may wait for a master that does not answer
+      // not awaited: a reader may wait for a master that does not answer
       for (const reader of readers) reader.return().catch(() => undefined)
     }
   }
@@ -70,7 +70,7 @@ export class ShardedChanges<T> {
     return this.#shards.each((queue) => queue.changeStatus())
   }
 
-  /** Of all shards or none. */
+  /** Starts the events of all shards, or of none. */
   async allEvents(): Promise<() => Promise<void>> {
     const started = await Promise.allSettled(this.#shards.queues.map((queue) => queue.allEvents()))
     const ends = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))

@@ -11,9 +11,9 @@ import { WaiterQueue, type WaiterOptions } from '../queues/waiter-queue.js'
 const LINGER_MS = 50
 /** How long `drain` waits for waits that are being ended and may have popped elements. */
 const QUIET_MS = 100
-/** A wait that has lasted so long works: a server that refuses a wait refuses it sooner. At most `LINGER_MS`. */
+/** A wait that has lasted this long works: a server that refuses a wait refuses it sooner. At most `LINGER_MS`. */
 const WORKS_MS = 50
-/** A shard whose elements were put back, or that is asked first, gets its wait so long before the others. */
+/** How much earlier than the others a shard gets its wait if its elements were put back, or if it is asked first. */
 const HEAD_START_MS = 5
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
 /** After a temporary refusal: the server's free moments can be short. */
@@ -34,11 +34,11 @@ export interface ShardedConsumerParams<E> {
   /** Called when elements could not be put back, or when that is unknown: they are dropped, so that none is delivered twice. */
   readonly onLost: (shard: number, count: number, error: Error) => void
   /**
-   * Whether a wait begins at one shard, and at the others only when that one has nothing at once: for elements that are costly to put back.
-   * Default false: at all of them.
+   * Whether a wait begins at one shard, and at the others only if that one has no elements at once: for elements that are costly to put back.
+   * Default false: at all shards.
    */
   readonly asksOneFirst?: boolean
-  /** How many bytes an element has; without it no number of bytes ends anything. A method, so that a consumer of some values can be used as one of any. */
+  /** The bytes of an element; without it, limits in bytes have no effect. A method, so that a consumer of one element type is assignable to one of `unknown`. */
   bytesOf?(element: E): number
 }
 
@@ -51,12 +51,12 @@ interface Shard<E> {
   attempt: Promise<void> | undefined
   /** Elements being put back; never rejects. Until it resolves nothing is taken from the shard, to keep the order. */
   returning: Promise<void> | undefined
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number
   retryAt: number
   /** Whether it failed since any shard served elements, or since all waiters were rejected because no shard works. */
   failed: boolean
-  /** Why its last wait failed; nothing since one works. */
+  /** The error of the last wait; undefined once a wait works. */
   refusal: Error | undefined
   /** When the wait under way began. */
   since: number
@@ -109,7 +109,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     )
     this.#linger = new DeadlineTimer(params.clock, () => void this.#rest())
     this.#retry = new DeadlineTimer(params.clock, () => this.#serve())
-    this.#headStart = new DeadlineTimer(params.clock, () => this.#serve(this.#shards)) // whose turn it was stays
+    this.#headStart = new DeadlineTimer(params.clock, () => this.#serve(this.#shards)) // the order of the turns stays
   }
 
   get holding(): boolean {
@@ -141,12 +141,12 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     return first === undefined ? [] : [first]
   }
 
-  /** At how many shards waits are under way. */
+  /** The number of shards with a wait under way. */
   get #waits(): number {
     return this.#shards.filter(({ loop }) => loop !== undefined).length
   }
 
-  /** Up to `max` available elements, shard by shard, and no more when they have so many bytes; rejects when there are none and a shard could not be read. */
+  /** Takes up to `max` available elements, shard by shard, and stops at `maxBytes`; rejects if there are none and a shard could not be read. */
   async drain(max: number, maxBytes = Infinity): Promise<E[]> {
     this.#enter()
     await this.#quiet()
@@ -154,7 +154,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     let failure: Error | undefined
     for (const shard of this.#rotation()) {
       await shard.returning
-      elements.push(...this.#takeSurplus(max - elements.length, maxBytes - this.#bytesOf(elements))) // what could not be put back
+      elements.push(...this.#takeSurplus(max - elements.length, maxBytes - this.#bytesOf(elements))) // elements that could not be put back
       const left = maxBytes - this.#bytesOf(elements)
       if (elements.length >= max || left <= 0) break
       try {
@@ -250,7 +250,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     } else if (shard.failures > 1) this.#params.onFailure(shard.index, error)
   }
 
-  /** While every shard refuses its waits, the lists may hold elements although none came. */
+  /** The error for a call without elements: while every shard refuses its waits, the lists may hold some. */
   #whyNone(): Error | undefined {
     const refusals = this.#shards.flatMap((shard) => (this.#works(shard) ? [] : (shard.refusal ?? [])))
     return refusals.length === this.#shards.length ? refusals[0] : undefined
@@ -351,7 +351,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     }
   }
 
-  /** All shards, each first in its turn; those that fail or are busy come last, so that they do not delay the others. */
+  /** All shards, each first in its turn; failing or busy shards come last, so that they do not delay the others. */
   #rotation(): Shard<E>[] {
     const first = this.#turn
     this.#turn = (first + 1) % this.#shards.length

@@ -13,6 +13,7 @@ import { dueAfter, dueAt, dueOfItem, prepareAll, ticketsOf, waitOf } from '../qu
 import type { PendingOffer } from '../queues/offers.js'
 import { Queue } from '../queues/queue.js'
 import { DEFAULT_QUARANTINED, type QuarantinedEntry } from '../queues/quarantine.js'
+import { namesOperations } from '../queues/operations.js'
 import { QueueHandle } from '../queues/queue-handle.js'
 import type { PollArguments, TakeManyOptions, TakeOptions } from '../queues/waits.js'
 import type { Due } from '../store/delayed-store.js'
@@ -30,29 +31,33 @@ interface Placed extends PendingOffer {
 }
 
 /**
- * One delayed queue made of several ordinary ones, its shards, whose keys are in different slots of a cluster. It is offered to
- * and taken from as a whole. As long as the object lives, this client takes part in delivering it.
+ * One delayed queue made of several ordinary ones, its shards, whose keys are in different slots of a cluster. Its methods act
+ * on the whole. As long as the object lives, this client takes part in delivering it.
  */
 export class ShardedDelayedQueue<T = unknown> {
   /** The queue's name as the application knows it. */
   readonly name: string
   readonly codec: Codec<T>
-  /** Over how many shards offers are spread. */
+  /** The number of shards over which offers are spread. */
   readonly shardCount: number
   /**
-   * The names of the shards' queues, for `getDelayedQueue` and for Java. Those beyond `shardCount` (see `formerShards`) get no
+   * The names of the shards' queues, for `getDelayedQueue` and for Java. Shards beyond `shardCount` (see `formerShards`) get no
    * offers.
    */
   readonly names: readonly string[]
-  readonly layout: 'redisson' | 'compact'
+  readonly layout: 'redisson' | 'compact' | 'wheel'
   readonly #delayed: readonly DelayedQueue<T>[]
-  /** For tickets of shards that are neither offered to nor delivered here. */
+  /** The queues of other shards, for tickets of shards that this object does not cover. */
   readonly #others = new Map<number, DelayedQueue<T>>()
   readonly #identity: QueueIdentity<T>
   /** @internal */
   readonly handle: QueueHandle<T>
   readonly #takes: ShardedTakes<T>
   #turn: number
+
+  static {
+    namesOperations(this, { queueOf: ({ name }) => name })
+  }
 
   /** @internal */
   constructor(context: QueueContext, identity: QueueIdentity<T>, options: ShardedDelayedQueueOptions<T>) {
@@ -97,7 +102,7 @@ export class ShardedDelayedQueue<T = unknown> {
   ): Promise<Ticket> {
     this.handle.assertUsable()
     const only = options === undefined && typeof unit === 'object' && unit !== null ? unit : undefined
-    const due = this.handle.checked(() => dueAfter('delay', delay, only === undefined ? unit : undefined))
+    const due = dueAfter('delay', delay, only === undefined ? unit : undefined)
     return this.#offer(value, due, only ?? options)
   }
 
@@ -113,12 +118,11 @@ export class ShardedDelayedQueue<T = unknown> {
    */
   async offerAt(value: T, date: Date, options?: ShardedOfferOptions): Promise<Ticket> {
     this.handle.assertUsable()
-    const due = this.handle.checked(() => dueAt(date))
-    return this.#offer(value, due, options)
+    return this.#offer(value, dueAt(date), options)
   }
 
   /**
-   * Adds many messages, those of different shards side by side; resolves with their tickets in order. All items are checked and
+   * Adds many messages, to different shards concurrently; resolves with their tickets in order. All items are checked and
    * encoded before anything is sent.
    *
    * @throws OfferAllError `ERR_OFFER_ALL`: names the items that were not accepted, and has the tickets of the others
@@ -130,7 +134,7 @@ export class ShardedDelayedQueue<T = unknown> {
    */
   async offerAll(items: Iterable<ShardedOfferItem<T>>, options?: OfferOptions): Promise<Ticket[]> {
     this.handle.assertUsable()
-    const wait = options === undefined ? undefined : this.handle.checked(() => waitOf(options))
+    const wait = options === undefined ? undefined : waitOf(options)
     const prepare = (item: ShardedOfferItem<T>, what: string): Placed => {
       const { value, key } = item
       const due = dueOfItem(item, what)
@@ -143,7 +147,7 @@ export class ShardedDelayedQueue<T = unknown> {
 
   /**
    * Takes an element of any shard, waiting for one as long as it takes. Taking is at most once: see docs/sharded-queue.md for
-   * what a crash can cost. An abort rejects at once; an element that was on its way goes to the next call, or back.
+   * what a crash can cost. An abort rejects at once; an element on its way goes to the next call or back to its shard.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
    * @throws the reason of the signal, after its abort
@@ -177,8 +181,8 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   /**
-   * Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. They come
-   * from the shards that are first to have some.
+   * Takes between 1 and `max` (1 to 10,000) elements, waiting for the first; an empty array when the timeout is over. The first
+   * shards with elements serve the call.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
@@ -193,7 +197,7 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   /**
-   * Takes up to `max` elements without waiting, shard by shard, at most all that are there. Without `max`, all.
+   * Takes up to `max` elements without waiting, shard by shard. Without `max`, all that the shards have.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
@@ -209,7 +213,7 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   /**
-   * Takes elements for ever; the loop's body is done with one before the next is taken.
+   * Takes elements for ever; takes the next one when the loop's body has ended.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait
    *
@@ -308,7 +312,7 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   /**
-   * How many messages are delivered and wait in Redis to be taken, in all shards.
+   * How many delivered messages wait in Redis to be taken, in all shards.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -372,7 +376,7 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   /**
-   * Deletes all pending messages; resolves with whether there were any. What was delivered stays.
+   * Deletes all pending messages; resolves with whether there were any. Delivered messages stay.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -399,7 +403,7 @@ export class ShardedDelayedQueue<T = unknown> {
    * ```
    */
   async readQuarantine(limit = DEFAULT_QUARANTINED): Promise<QuarantinedEntry[]> {
-    this.handle.checked(() => integer('limit', limit, 1, 10_000))
+    integer('limit', limit, 1, 10_000)
     const all = (await this.#each((delayed) => delayed.readQuarantine(limit))).flat()
     return all.sort((a, b) => a.at.getTime() - b.at.getTime()).slice(0, limit)
   }
@@ -420,7 +424,7 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   /**
-   * Gives this object up: its waiting takes reject with a `ShutdownError`, and this client stops delivering the shards unless
+   * Ends the use of this object: its waiting takes reject with a `ShutdownError`, and this client stops delivering the shards unless
    * other objects need them. Nothing is deleted in Redis.
    *
    * @throws nothing
@@ -452,7 +456,7 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   async #offer(value: T, due: Due, options: ShardedOfferOptions | undefined): Promise<Ticket> {
-    const { wait, key } = this.handle.checked(() => parseOptions(options))
+    const { wait, key } = parseOptions(options)
     const payload = this.handle.encode(value)
     const shard = this.#place(key)
     try {
@@ -462,7 +466,7 @@ export class ShardedDelayedQueue<T = unknown> {
     }
   }
 
-  /** One ticket or error for each, in order. When no shard could even begin, there is only that error. */
+  /** Returns one ticket or error for each, in order; throws if every shard refused the whole call. */
   async #offerPlaced(placed: readonly Placed[], wait: Wait | undefined): Promise<(Ticket | RedelayedError)[]> {
     const byShard = new Map<number, number[]>()
     placed.forEach(({ shard }, index) => {
@@ -497,7 +501,7 @@ export class ShardedDelayedQueue<T = unknown> {
 
   #find(ticket: Ticket): { delayed: DelayedQueue<T>; inner: Ticket; shard: number } {
     this.handle.assertUsable()
-    const { shard, ticket: inner } = this.handle.checked(() => splitTicket(ticket))
+    const { shard, ticket: inner } = splitTicket(ticket)
     return { delayed: this.#at(shard), inner, shard }
   }
 
@@ -540,7 +544,7 @@ function ofShard(shard: number, result: Ticket | RedelayedError | undefined): Ti
   return withShard(shard, result ?? new InternalError('sharded-offers', 'there is no result')) as RedelayedError
 }
 
-/** The ticket in an error has to fit the sharded queue. */
+/** Converts the ticket of an error to a ticket of the sharded queue. */
 function withShard(shard: number, error: unknown): unknown {
   if (!(error instanceof DurabilityError)) return error
   return Object.assign(copyOf(error), { ticket: joinTicket(shard, error.ticket) })

@@ -1,20 +1,20 @@
 import type { Codec } from '../codecs/codec.js'
 import { boolean, integer, oneOf } from '../options.js'
-import type { OfferItem, OfferOptions } from '../queues/delayed-options.js'
+import { LAYOUTS, type Layout, type OfferItem, type OfferOptions } from '../queues/delayed-options.js'
 import { MAX_SHARDS } from './shard-names.js'
 
 export interface ShardedDelayedQueueOptions<T> {
-  /** Over how many shards offers are spread. Everyone on the queue gives the same number. 1 to 256. */
+  /** The number of shards over which offers are spread. All users of the queue must give the same. 1 to 256. */
   readonly shards: number
   /**
-   * How many shards there were before the number was lowered: those beyond `shards` get no offers any more, but are
-   * still delivered, taken from, counted and read. Can be left out when they are empty. 1 to 256; default: as `shards`.
+   * The number of shards before it was lowered: shards beyond `shards` get no offers any more, but are
+   * still delivered, taken from, counted and read. Leave it out once they are empty. 1 to 256; default: as `shards`.
    */
   readonly formerShards?: number | undefined
-  /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */
+  /** Turns values into bytes and back. All processes that use the queue must use the same; default: the client's. */
   readonly codec?: Codec<T> | undefined
-  /** As for `getDelayedQueue`, but by default the layout that scales. Default `'compact'`. */
-  readonly layout?: 'redisson' | 'compact' | undefined
+  /** As for `getDelayedQueue`, but with the layout that scales by default. Default `'compact'`. */
+  readonly layout?: 'redisson' | 'compact' | 'wheel' | undefined
   /** Whether this client takes part in delivering the queue. Default true. */
   readonly deliver?: boolean | undefined
   /** As for `getDelayedQueue`. Default false. */
@@ -34,7 +34,7 @@ export const SHARDED_OPTIONS = [
 ] as const satisfies readonly (keyof ShardedDelayedQueueOptions<unknown>)[]
 
 export interface ShardedOfferOptions extends OfferOptions {
-  /** Messages of one key go to one shard, so that those of the same due time keep their order. Without it the shards take turns. */
+  /** The key that chooses the shard: messages of one key and one due time keep their order. Without it the shards take turns. */
   readonly key?: string | undefined
 }
 
@@ -46,9 +46,9 @@ export type ShardedOfferItem<T> = OfferItem<T> & {
 
 export interface ShardedSettings {
   readonly shards: number
-  /** How many shards are delivered, taken from and read. */
+  /** The number of shards that are delivered, taken from and read. */
   readonly covered: number
-  readonly layout: 'redisson' | 'compact'
+  readonly layout: Layout
   readonly deliver: boolean
   readonly unguessableTickets: boolean
   readonly consumersDeliver: boolean | undefined
@@ -61,7 +61,7 @@ export function resolveShardedOptions(options: ShardedDelayedQueueOptions<unknow
   return {
     shards,
     covered: Math.max(shards, former),
-    layout: oneOf('layout', options.layout ?? 'compact', ['redisson', 'compact']),
+    layout: oneOf('layout', options.layout ?? 'compact', LAYOUTS),
     deliver: boolean('deliver', options.deliver ?? true),
     unguessableTickets: boolean('unguessableTickets', options.unguessableTickets ?? false),
     consumersDeliver: consumersDeliver === undefined ? undefined : boolean('consumersDeliver', consumersDeliver),

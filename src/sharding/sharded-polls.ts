@@ -9,12 +9,12 @@ import type { ReliableShards } from './reliable-shards.js'
 import type { ShardAnswers } from './shard-answers.js'
 import { ShardedConsumer } from './sharded-consumer.js'
 
-/** Polls all shards as if they were one queue. */
+/** Polls all shards as one queue. */
 export class ShardedPolls<T> {
   readonly #handle: QueueHandle<T>
   readonly #shards: ReliableShards<T>
   readonly #answers: ShardAnswers<T>
-  /** One for all calls that claim alike, as long as any of them waits. */
+  /** The consumers by claim options, while any of their calls waits. */
   readonly #consumers = new Map<string, ShardedConsumer<ReliableMessage<T>>>()
   #hasServed = false
 
@@ -43,19 +43,19 @@ export class ShardedPolls<T> {
         return []
       }
       this.#hasServed = true
-      const held = taken.filter(({ isHeld }) => isHeld) // one that waited here for a call can have waited too long
+      const held = taken.filter(({ isHeld }) => isHeld) // the visibility of a message that waited here for a call can have ended
       const messages = isFinal ? await this.#acknowledged(held) : held
       if (messages.length > 0) return messages
     }
   }
 
-  /** Those that could be acknowledged: of the others it is unknown whether another consumer has them by now. */
+  /** Acknowledges messages; returns those that were. Another consumer may have the others by now. */
   async #acknowledged(messages: readonly ReliableMessage<T>[]): Promise<ReliableMessage<T>[]> {
     const done = await this.#answers.send(messages, (queue, own) => queue.acknowledge(...own))
     return messages.filter((_, at) => done[at] === true)
   }
 
-  /** Without a connection it is unknown whether messages are visible. */
+  /** Throws without a connection, as it is then unknown whether messages are visible. */
   #assertConnected(triedForMs: number): void {
     const error = this.#hasServed ? undefined : this.#handle.context.commands.noConnectionYet(triedForMs)
     if (error !== undefined) throw error
@@ -66,7 +66,7 @@ export class ShardedPolls<T> {
     const known = this.#consumers.get(key)
     if (known !== undefined) return known
     const { context } = this.#handle
-    // a call that begins, or ends, a consumer's waits decides whether it is kept
+    // a consumer is kept while it has waits
     const buffers = {
       add: (buffer: PrefetchBuffer) => {
         this.#consumers.set(key, consumer)

@@ -4,15 +4,15 @@ import type { ShardCounts } from './id-places.js'
 import { MAX_SHARDS } from './shard-names.js'
 
 export interface ShardedReliableQueueOptions<T> {
-  /** Over how many shards ids are placed. Everyone on the queue gives the same number. 1 to 256. */
+  /** The number of shards over which ids are placed. All users of the queue must give the same. 1 to 256. */
   readonly shards: number
   /**
-   * How many shards there were before the number was changed; of several numbers the largest. Give it until the messages of that time
-   * are gone: shards beyond `shards` are still polled and read, and a message added with an id of your own meets one of this id from before.
+   * The number of shards before it was changed; after several changes the largest. Give it until the earlier messages
+   * are gone: shards beyond `shards` are still polled and read, and an `add` with an id of your own finds an earlier message of this id.
    * 1 to 256; default: as `shards`.
    */
   readonly formerShards?: number | undefined
-  /** How values are turned into bytes. Everyone on the queue must use the same; default: the client's. */
+  /** Turns values into bytes and back. All processes that use the queue must use the same; default: the client's. */
   readonly codec?: Codec<T> | undefined
 }
 
@@ -23,7 +23,7 @@ export const SHARDED_RELIABLE_OPTIONS = [
 ] as const satisfies readonly (keyof ShardedReliableQueueOptions<unknown>)[]
 
 export interface ShardedReliableSettings extends ShardCounts {
-  /** Whether `formerShards` was given: messages can be where another number of shards placed them. */
+  /** Whether `formerShards` was given, so that messages can be in the shards of another number of shards. */
   readonly isChanging: boolean
 }
 

@@ -3,6 +3,7 @@ import { toError } from '../errors.js'
 import type { EventName, Listener } from '../events.js'
 import { deadLettersOf } from '../keys.js'
 import { integer, nonEmptyString } from '../options.js'
+import { namesOperations } from '../queues/operations.js'
 import { QueueHandle } from '../queues/queue-handle.js'
 import { QueueListeners } from '../queues/queue-listeners.js'
 import type { AddItem, AddManyOptions, AddOptions } from '../reliable/add-options.js'
@@ -21,7 +22,7 @@ import type { RestoreItem, RestoreOptions, RestoreOutcome, StoredRawMessage } fr
 import { TASK_HEADER } from '../reliable/record.js'
 import { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { ScheduleInfo } from '../reliable/repeats/schedules.js'
-import type { ScheduleArguments, TaskArguments } from '../reliable/tasks.js'
+import type { ScheduleArguments, TaskArguments, TaskName } from '../reliable/tasks.js'
 import { placesOf } from './id-places.js'
 import { allOf, groupBy, ReliableShards } from './reliable-shards.js'
 import { ShardAnswers } from './shard-answers.js'
@@ -50,25 +51,24 @@ interface Params<T> {
 
 /**
  * One reliable queue made of several ordinary ones, its shards, whose keys are in different slots of a cluster. A message is in the shard of its
- * id. Priorities and `maxSize` hold within a shard; see docs/sharded-reliable-queue.md.
+ * id. Priorities and `maxSize` apply within a shard; see docs/sharded-reliable-queue.md.
  */
 export class ShardedReliableQueue<T = unknown> {
   /** The queue's name as the application knows it. */
   readonly name: string
   readonly codec: Codec<T>
-  /** Over how many shards ids are placed. */
+  /** The number of shards over which ids are placed. */
   readonly shardCount: number
   /** The names of the shards. */
   readonly names: readonly string[]
   /**
-   * The shards, ordinary reliable queues, for what is done shard by shard. Those beyond `shardCount` (see `formerShards`) get no new ids. What is
-   * added here and not through the sharded queue is not where its operations look for it.
+   * The shards, ordinary reliable queues, for work shard by shard. Shards beyond `shardCount` (see `formerShards`) get no new ids. The sharded queue does
+   * not find messages by their ids that were added to a shard directly.
    */
   readonly shards: readonly ReliableQueue<T>[]
   /** @internal */
   readonly reliable: ReliableContext
   readonly #isChanging: boolean
-  readonly #handle: QueueHandle<T>
   readonly #shards: ReliableShards<T>
   readonly #adder: Adder<T>
   readonly #answers: ShardAnswers<T>
@@ -80,6 +80,10 @@ export class ShardedReliableQueue<T = unknown> {
   readonly #changes: ShardedChanges<T>
   readonly #listeners: QueueListeners
 
+  static {
+    namesOperations(this, { queueOf: ({ name }) => name, as: { pollFor: 'poll', queueOf: 'poll' } })
+  }
+
   /** @internal */
   constructor(reliable: ReliableContext, { name, codec, queues, shards, isChanging }: Params<T>) {
     this.name = name
@@ -89,12 +93,12 @@ export class ShardedReliableQueue<T = unknown> {
     this.reliable = reliable
     this.shards = Object.freeze([...queues])
     this.#isChanging = isChanging
-    this.#handle = new QueueHandle(reliable.queues, { name, codec })
+    const handle = new QueueHandle(reliable.queues, { name, codec })
     this.#shards = new ReliableShards(queues, shards)
     const route = new ShardedAddRoute(reliable.queues, this.#shards, isChanging)
-    this.#adder = new Adder(this.#handle, route, reliable.instrumentation)
+    this.#adder = new Adder(handle, route, reliable.instrumentation)
     this.#answers = new ShardAnswers(this.#shards)
-    this.#polls = new ShardedPolls(this.#handle, this.#shards, this.#answers)
+    this.#polls = new ShardedPolls(handle, this.#shards, this.#answers)
     this.#reads = new ShardReads(this.#shards)
     this.#completed = new ShardCompleted(this.#shards, isChanging)
     this.#restores = new ShardRestores(this.#shards, isChanging)
@@ -104,7 +108,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Adds a message to the shard of its id. As `ReliableQueue.add`, but not with `deduplicate.by: 'payload'` and an id of your own, which could
+   * Adds a message to the shard of its id. As `ReliableQueue.add`, but not with both `deduplicate.by: 'payload'` and an id of your own, which could
    * be in another shard than the payload's.
    *
    * @throws as `ReliableQueue.add`
@@ -117,11 +121,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   add(payload: T, options: AddOptions = {}): Promise<Added> {
-    return this.#handle.attribute(this.#adder.add(payload, options))
+    return this.#adder.add(payload, options)
   }
 
   /**
-   * Adds many messages, those of different shards side by side; resolves with what became of each, in order. All are checked and encoded
+   * Adds many messages, to different shards concurrently; resolves with their outcomes, in order. All are checked and encoded
    * before anything is sent.
    *
    * @throws as `ReliableQueue.addMany`
@@ -133,7 +137,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   addMany(items: Iterable<AddItem<T>>, options: AddManyOptions = {}): Promise<Added[]> {
-    return this.#handle.attribute(this.#adder.addMany(items, options))
+    return this.#adder.addMany(items, options)
   }
 
   /**
@@ -148,12 +152,12 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   async addTask(...[task, payload, options = {}]: TaskArguments<T>): Promise<Added> {
-    const headers = this.#handle.checked(() => ({ ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }))
+    const headers = { ...options.headers, [TASK_HEADER]: nonEmptyString('task', task) }
     return this.add(payload as T, { ...options, headers })
   }
 
   /**
-   * Takes one message of any shard for its visibility; `null` when there is none, or none came in time. Without a timeout it asks one shard
+   * Takes one message of any shard for its visibility; `null` if there is none, or none came in time. Without a timeout it asks one shard
    * after the other.
    *
    * @throws as `ReliableQueue.poll`; a shard that fails while others work is an `error` event
@@ -166,13 +170,13 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   async poll(options: PollOptions = {}): Promise<ReliableMessage<T> | null> {
-    this.#handle.checked(() => assertPollOptions(options))
+    assertPollOptions(options)
     const [message = null] = await this.pollFor({ ...options, count: 1 }, false)
     return message
   }
 
   /**
-   * Takes up to `count` messages for their visibility: all that are there, or, with a timeout, what the first shards to have any have.
+   * Takes up to `count` messages for their visibility: all that are visible, or, with a timeout, those of the first shards that have any.
    *
    * @throws as `poll`
    *
@@ -184,7 +188,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   async pollMany(options: PollManyOptions): Promise<ReliableMessage<T>[]> {
-    this.#handle.checked(() => assertPollManyOptions(options))
+    assertPollManyOptions(options)
     return this.pollFor(options, false)
   }
 
@@ -195,7 +199,7 @@ export class ShardedReliableQueue<T = unknown> {
 
   /** @internal As `pollMany`, for a worker; `beforehand`: some of them are not handled at once. */
   pollFor(options: PollManyOptions, beforehand: boolean): Promise<ReliableMessage<T>[]> {
-    return this.#handle.attribute(this.#polls.claim(options, beforehand))
+    return this.#polls.claim(options, beforehand)
   }
 
   /** @internal The shard that a message was polled from. */
@@ -204,8 +208,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes messages of any shards: they were handled. One answer each: false for one that was not yours any more, and is left as it is. Instead
-   * of a message you can give its `receipt`, also one that another process has polled.
+   * Removes messages of any shards: they were handled. One answer each: false for a message that was no longer yours, which stays unchanged. Instead
+   * of a message you can pass its `receipt`, also from another process.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered; its `outcome` says whether any of the messages may have been removed
@@ -218,11 +222,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   acknowledge(...messages: readonly (ReliableMessage<T> | string)[]): Promise<boolean[]> {
-    return this.#handle.attribute(this.#answers.send(messages, (queue, own) => queue.acknowledge(...own)))
+    return this.#answers.send(messages, (queue, own) => queue.acknowledge(...own))
   }
 
   /**
-   * Gives messages of any shards back: they were not handled. One answer each: false for one that was not yours any more.
+   * Gives messages of any shards back: they were not handled. One answer each: false for a message that was no longer yours.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: as for `acknowledge`
@@ -237,12 +241,11 @@ export class ShardedReliableQueue<T = unknown> {
     messages: readonly (ReliableMessage<T> | string)[],
     options: NegativeOptions = {},
   ): Promise<boolean[]> {
-    const send = this.#answers.send(messages, (queue, own) => queue.negativeAcknowledge(own, options))
-    return this.#handle.attribute(send)
+    return this.#answers.send(messages, (queue, own) => queue.negativeAcknowledge(own, options))
   }
 
   /**
-   * Extends the visibility of messages of any shards: to `visibilityTimeout` milliseconds from now (at least 1; default: what their shard says).
+   * Extends the visibility of messages of any shards to `visibilityTimeout` milliseconds from now (at least 1; default: their shard's).
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: the messages may have been extended
@@ -254,12 +257,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   extend(messages: readonly (ReliableMessage<T> | string)[], visibilityTimeout?: Duration): Promise<boolean[]> {
-    const send = this.#answers.send(messages, (queue, own) => queue.extend(own, visibilityTimeout))
-    return this.#handle.attribute(send)
+    return this.#answers.send(messages, (queue, own) => queue.extend(own, visibilityTimeout))
   }
 
   /**
-   * Says how far a message of any shard is; as `message.progress`.
+   * Reports the progress of a message of any shard; as `message.progress`.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
@@ -276,15 +278,14 @@ export class ShardedReliableQueue<T = unknown> {
     value: unknown,
     options: ProgressOptions = {},
   ): Promise<boolean> {
-    const send = this.#answers.send([message], async (queue, [own = message]) => [
+    const [isKept = false] = await this.#answers.send([message], async (queue, [own = message]) => [
       await queue.progress(own, value, options),
     ])
-    const [isKept = false] = await this.#handle.attribute(send)
     return isKept
   }
 
   /**
-   * The queue of the dead letters: each shard's are in the slot of that shard.
+   * The queue of the dead letters; those of a shard are in the slot of that shard.
    *
    * @example
    * ```ts
@@ -304,7 +305,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Moves up to `count` (1 to 1,000; default 100) dead letters back into their shards, where they begin anew. Resolves with how many. It begins
+   * Moves up to `count` (1 to 1,000; default 100) dead letters back to their shards, where their attempts begin anew. Resolves with how many. It begins
    * at a random shard.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
@@ -317,7 +318,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   async redrive(count = 100): Promise<number> {
-    this.#handle.checked(() => integer('count', count, 1, 1_000))
+    integer('count', count, 1, 1_000)
     const first = Math.floor(Math.random() * this.shards.length)
     let moved = 0
     let failure: Error | undefined
@@ -334,7 +335,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * The shards in which the message of an id can be. It is added to the first one; the others are those of other numbers of shards.
+   * The shards where the message of an id can be. It is added to the first one; the others are its shards for other numbers of shards.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`
    *
@@ -369,7 +370,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes messages, also those that a consumer has: its acknowledgement will be too late. Resolves with how many.
+   * Removes messages, also those that consumers have, whose acknowledgements will be too late. Resolves with how many.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: some may have been removed
@@ -424,7 +425,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes all messages of all shards, also those that consumers have, and what is known of duplicates. Dead letters, schedules and the
+   * Removes all messages of all shards, also those that consumers have, and the memory of duplicates. Dead letters, schedules and the
    * configuration stay. Resolves with whether this call removed something.
    *
    * @throws ConnectionError `ERR_CONNECTION`: the messages may have been removed
@@ -455,11 +456,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   waitUntilFinished<R = unknown>(id: string, options: WaitOptions = {}): Promise<R | undefined> {
-    return this.#handle.attribute(this.#completed.wait<R>(id, options))
+    return this.#completed.wait<R>(id, options)
   }
 
   /**
-   * What is kept of a completed message; `null` where nothing is. `R` is not checked.
+   * The kept data of a completed message; `null` if there is none. `R` is not checked.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, DecodeError `ERR_DECODE`, ConnectionError `ERR_CONNECTION`
    *
@@ -470,11 +471,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   getCompleted<R = unknown>(id: string): Promise<CompletedMessage<R> | null> {
-    return this.#handle.attribute(this.#completed.get<R>(id))
+    return this.#completed.get<R>(id)
   }
 
   /**
-   * Walks the completed messages that are kept, shard after shard, the last ones of each first; as `ReliableQueue.listCompleted`.
+   * Walks the kept completed messages, shard after shard, the latest of each first; as `ReliableQueue.listCompleted`.
    *
    * @throws as `getCompleted`
    *
@@ -507,7 +508,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * The messages of some ids in their order, `null` for those that are not there.
+   * The messages of some ids in their order, `null` for ids without a message.
    *
    * @throws DecodeError `ERR_DECODE`: one of them cannot be read
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
@@ -525,7 +526,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Whether a message of this id is there, in flight or not.
+   * Whether a shard has a message of this id, in flight or not.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
@@ -540,7 +541,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * How many of some ids are there.
+   * How many of these ids have a message.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
@@ -571,8 +572,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Puts messages back as they were, each into the shard of its id; otherwise as `ReliableQueue.restoreMany`. What a schedule has made belongs
-   * into the schedule's shard: restore it by `shards`, as you have read it.
+   * Restores messages, each into the shard of its id; otherwise as `ReliableQueue.restoreMany`. Messages of a schedule belong
+   * in the schedule's shard: read and restore them with `shards`.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered: the same call again restores what is not there
@@ -585,7 +586,7 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   restoreMany(messages: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
-    return this.#handle.attribute(this.#restores.restoreMany(messages, options))
+    return this.#restores.restoreMany(messages, options)
   }
 
   /**
@@ -622,7 +623,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * The clock of the first shard, epoch milliseconds. Each shard goes by that of its own master, unless the client uses its own.
+   * The time of the first shard's clock, epoch milliseconds. Each shard uses the clock of its own master, unless the client uses its own.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -637,7 +638,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * How many messages there are in all shards, by what becomes of them next. No view of one moment.
+   * The numbers of messages of all shards by their state. Not counted at one moment.
    *
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
@@ -652,7 +653,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * How many messages there are in all shards, those in flight too.
+   * How many messages all shards have, including those in flight.
    *
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
@@ -666,7 +667,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * How many messages there are in each shard, in the order of `names`.
+   * How many messages each shard has, in the order of `names`.
    *
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
@@ -682,7 +683,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Whether there is no message in any shard, in flight or not.
+   * Whether no shard has a message, in flight or not.
    *
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
@@ -724,7 +725,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Sets what holds for each shard in all processes: `maxSize`, the limits, and `maxLength` of changes, are of one shard. What is not given stays, `null` goes back to the default.
+   * Sets the configuration of each shard for all processes: `maxSize`, the limits, and `maxLength` of changes apply to one shard. Settings that are not given stay, `null` restores the default.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: some shards may have been changed; call it again
@@ -740,7 +741,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * As `setConfig`, in each shard that has nothing set. Resolves with whether there was any.
+   * As `setConfig`, in each shard without any setting. Resolves with whether there was one.
    *
    * @throws as `setConfig`
    *
@@ -755,7 +756,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * What is set for the first shard; all have the same, unless `setConfig` failed or the number of shards was raised since.
+   * The configuration of the first shard; all shards have the same, unless `setConfig` failed or the number of shards was raised since.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -770,7 +771,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * From now on adding is refused, or polls get nothing, in all shards and processes, until it is enabled again.
+   * Makes the queue refuse to add messages, or polls get none, in all shards and processes, until the operation is enabled again.
    *
    * @throws as `setConfig`
    *
@@ -800,7 +801,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * From now on no consumer gets a message of this group, in all shards and processes; as `ReliableQueue.pauseGroup`.
+   * Pauses a group in all shards and processes; as `ReliableQueue.pauseGroup`.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
@@ -846,7 +847,53 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * How many messages of a group there are in all shards. No view of one moment; the limits are those of each shard.
+   * Pauses a task in all shards and processes; as `ReliableQueue.pauseTask`.
+   *
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * await mails.pauseTask('report')
+   * await mails.resumeTask('report')
+   * ```
+   */
+  async pauseTask(task: TaskName<T>): Promise<void> {
+    await this.#shards.each((queue) => queue.pauseTask(task))
+  }
+
+  /**
+   * Ends what `pauseTask` began.
+   *
+   * @throws as `pauseTask`
+   *
+   * @example
+   * ```ts
+   * await client.getShardedReliableQueue<Mail>('mails', { shards: 12 }).resumeTask('report')
+   * ```
+   */
+  async resumeTask(task: TaskName<T>): Promise<void> {
+    await this.#shards.each((queue) => queue.resumeTask(task))
+  }
+
+  /**
+   * The tasks that are paused in any shard.
+   *
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
+   *
+   * @example
+   * ```ts
+   * const mails = client.getShardedReliableQueue<Mail>('mails', { shards: 12 })
+   * for (const task of await mails.pausedTasks()) console.log(task)
+   * ```
+   */
+  async pausedTasks(): Promise<string[]> {
+    return [...new Set((await this.#shards.each((queue) => queue.pausedTasks())).flat())]
+  }
+
+  /**
+   * The numbers of messages of a group in all shards, not counted at one moment; the limits are those of each shard.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
@@ -857,21 +904,12 @@ export class ShardedReliableQueue<T = unknown> {
    * console.log((await mails.countsOfGroup('tenant-7')).visible)
    * ```
    */
-  async countsOfGroup(group: string): Promise<GroupCounts> {
-    const all = await this.#shards.each((queue) => queue.countsOfGroup(group))
-    const sum = (of: (one: GroupCounts) => number): number => all.reduce((total, one) => total + of(one), 0)
-    return {
-      ...(all[0] as GroupCounts),
-      visible: sum((one) => one.visible),
-      delayed: sum((one) => one.delayed),
-      inFlight: sum((one) => one.inFlight),
-      delivered: sum((one) => one.delivered),
-      paused: all.some(({ paused }) => paused),
-    }
+  countsOfGroup(group: string): Promise<GroupCounts> {
+    return this.#reads.countsOfGroup(group)
   }
 
   /**
-   * As `ReliableQueue.totals`, of all shards together. A group that is in several counts in each.
+   * As `ReliableQueue.totals`, for all shards together. A group with messages in several shards counts in each.
    *
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
@@ -881,25 +919,12 @@ export class ShardedReliableQueue<T = unknown> {
    * console.log((await mails.totals()).heldBack.byLimit)
    * ```
    */
-  async totals(): Promise<QueueTotals> {
-    const all = await this.#shards.each((queue) => queue.totals())
-    const sum = (of: (one: QueueTotals) => number): number => all.reduce((total, one) => total + of(one), 0)
-    return {
-      heldBack: { byPause: sum(({ heldBack }) => heldBack.byPause), byLimit: sum(({ heldBack }) => heldBack.byLimit) },
-      groups: {
-        ready: sum(({ groups }) => groups.ready),
-        later: sum(({ groups }) => groups.later),
-        paused: sum(({ groups }) => groups.paused),
-      },
-      batches: {
-        unfinished: sum(({ batches }) => batches.unfinished),
-        finished: sum(({ batches }) => batches.finished),
-      },
-    }
+  totals(): Promise<QueueTotals> {
+    return this.#reads.totals()
   }
 
   /**
-   * As `ReliableQueue.upsertSchedule`. A schedule is in the shard of its name; one that another number of shards placed elsewhere moves.
+   * As `ReliableQueue.upsertSchedule`. A schedule is in the shard of its name, and moves there if another number of shards placed it elsewhere.
    *
    * @throws as `ReliableQueue.upsertSchedule`
    *
@@ -910,11 +935,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   upsertSchedule(name: string, ...schedule: ScheduleArguments<T>): Promise<boolean> {
-    return this.#handle.attribute(this.#schedules.upsert(name, schedule))
+    return this.#schedules.upsert(name, schedule)
   }
 
   /**
-   * Ends a schedule; its message is removed unless its tick has come. False when there is none of this name.
+   * Ends a schedule and removes its message, unless the tick has come. False if there is no schedule of this name.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
@@ -925,11 +950,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   removeSchedule(name: string): Promise<boolean> {
-    return this.#handle.attribute(this.#schedules.remove(name))
+    return this.#schedules.remove(name)
   }
 
   /**
-   * The schedules of all shards, by their names; one that cannot be read is left out and reported by an `error` event.
+   * The schedules of all shards by their names; an unreadable one is left out and reported by an `error` event.
    *
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
@@ -944,8 +969,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * What happens to the messages of all shards through all processes. As `ReliableQueue.changes`: a batch is one script call at one shard, and
-   * its position is one of that shard. The order is kept within a shard. Of shards beyond those that all readers know nothing is read.
+   * The changes of the messages of all shards by all processes. As `ReliableQueue.changes`: a batch is one script call at one shard, and
+   * its position is one of that shard. The order is kept within a shard. Shards that this object does not cover are not read.
    *
    * @throws as `ReliableQueue.changes`, of the first shard that cannot be read
    *
@@ -959,16 +984,12 @@ export class ShardedReliableQueue<T = unknown> {
    * }
    * ```
    */
-  async *changes(options: ShardedChangesOptions = {}): AsyncGenerator<ShardedChangeBatch, void> {
-    try {
-      yield* this.#changes.read(options)
-    } catch (thrown) {
-      throw this.#handle.attributed(thrown)
-    }
+  changes(options: ShardedChangesOptions = {}): AsyncGenerator<ShardedChangeBatch, void> {
+    return this.#changes.read(options)
   }
 
   /**
-   * Says that a group is done with some entries of the shards' change streams. Resolves with how many the group had not acknowledged before.
+   * Acknowledges entries of the shards' change streams for a group. Resolves with how many the group had not acknowledged before.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered; some may have been acknowledged
@@ -980,11 +1001,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   acknowledgeChanges(group: string, ...positions: readonly ShardedChangePosition[]): Promise<number> {
-    return this.#handle.attribute(this.#changes.acknowledge(group, positions))
+    return this.#changes.acknowledge(group, positions)
   }
 
   /**
-   * Removes a group of readers from all shards. False when there is none of this name in any.
+   * Removes a group of readers from all shards. False if no shard has a group of this name.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered; call it again
@@ -996,11 +1017,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   removeChangeGroup(group: string): Promise<boolean> {
-    return this.#handle.attribute(this.#changes.removeGroup(group))
+    return this.#changes.removeGroup(group)
   }
 
   /**
-   * How far the change stream of each shard and its groups are, in the order of `shards`.
+   * The state of each shard's change stream and its groups, in the order of `shards`.
    *
    * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered
    *
@@ -1011,11 +1032,11 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   changeStatus(): Promise<ChangeStatus[]> {
-    return this.#handle.attribute(this.#changes.status())
+    return this.#changes.status()
   }
 
   /**
-   * From now on the events of all shards are about what all processes do, until the function is called that it resolves with. As
+   * Makes the events of all shards report the changes by all processes, until the returned function is called. As
    * `ReliableQueue.allEvents`.
    *
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: a shard keeps no changes
@@ -1031,13 +1052,13 @@ export class ShardedReliableQueue<T = unknown> {
    * ```
    */
   allEvents(): Promise<() => Promise<void>> {
-    return this.#handle.attribute(this.#changes.allEvents())
+    return this.#changes.allEvents()
   }
 
   /**
-   * Listens to what happens to the shards through this client, or, while `allEvents` is on, through any; `queue` of an event is the shard's name.
+   * Listens to the events of the shards from this client, or, while `allEvents` is on, from any client; `queue` of an event is the shard's name.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -1053,7 +1074,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * As `on`, for the next event of any shard only.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -1069,7 +1090,7 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Ends what `on` or `once` began; without effect for a listener that is not there.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -1089,7 +1110,7 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   #assertIds(ids: readonly string[]): void {
-    this.#handle.checked(() => ids.forEach((id, at) => assertKnownId(ids.length === 1 ? 'id' : `ids[${at}]`, id)))
+    ids.forEach((id, at) => assertKnownId(ids.length === 1 ? 'id' : `ids[${at}]`, id))
   }
 }
 

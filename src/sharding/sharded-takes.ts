@@ -1,16 +1,13 @@
 import { ShutdownError, failureOf, toError } from '../errors.js'
-import { integer, onlyKnown } from '../options.js'
+import { integer } from '../options.js'
 import { systemClock } from '../timing/clock.js'
-import { toMillis } from '../timing/units.js'
 import type { QueueIdentity } from '../queues/context.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
-import { waitOfPoll, type PollArguments, type TakeManyOptions, type TakeOptions } from '../queues/waits.js'
+import { waitOfPoll, waitOfTake, type PollArguments, type TakeManyOptions, type TakeOptions } from '../queues/waits.js'
 import { sourceOf, type RawElement } from './shard-source.js'
 import { ShardedConsumer } from './sharded-consumer.js'
 
-const MAX_TAKE = 10_000
-
-/** Takes from all shards as if they were one queue. */
+/** Takes from all shards as from one queue. */
 export class ShardedTakes<T> {
   readonly #handle: QueueHandle<T>
   readonly #consumer: ShardedConsumer<RawElement<T>>
@@ -44,29 +41,24 @@ export class ShardedTakes<T> {
   /** Takes one element: without waiting when no timeout is given, else waiting at most so long. */
   async poll(given: PollArguments): Promise<T | null> {
     this.#handle.assertUsable()
-    const { timeoutMs, signal } = this.#handle.checked(() => waitOfPoll(given))
+    const { timeoutMs, signal } = waitOfPoll(given)
     if (timeoutMs === undefined) return (await this.#drain(1))[0] ?? null
     return (await this.#wait(1, { signal, timeoutMs }))[0] ?? null
   }
 
   /** Takes several elements; none when the time is over. */
   async takeMany(max: number, options: TakeManyOptions): Promise<T[]> {
-    const timeoutMs = this.#handle.checked(() => {
-      integer('max', max, 1, MAX_TAKE)
-      onlyKnown('options', options, ['timeout', 'signal'])
-      return options.timeout === undefined ? undefined : toMillis('timeout', options.timeout)
-    })
-    return this.#wait(max, { timeoutMs, signal: options.signal })
+    return this.#wait(max, { timeoutMs: waitOfTake(max, options), signal: options.signal })
   }
 
   /** Takes up to `max` elements without waiting. */
   async drain(max: number): Promise<T[]> {
     this.#handle.assertUsable()
-    if (max !== Infinity) this.#handle.checked(() => integer('max', max, 0, Number.MAX_SAFE_INTEGER))
+    if (max !== Infinity) integer('max', max, 0, Number.MAX_SAFE_INTEGER)
     return this.#drain(max)
   }
 
-  /** Ends the waits, and puts back what they have popped and no take has asked for. */
+  /** Ends the waits, and puts back popped elements that no take wants. */
   end(): Promise<void> {
     return this.#consumer.close()
   }

@@ -19,6 +19,7 @@ import {
   pollLast,
   stats,
   transfer,
+  wheelCount,
   type EntryName,
   type FilterScheduleReply,
   type InspectOrderReply,
@@ -26,54 +27,47 @@ import {
   type PageReply,
   type StatsReply,
   type TransferReply,
+  type WheelCountReply,
 } from './scripts.js'
 import type { Sender } from './sender.js'
 import { waitedFor, type WaitedFor } from './durable-scripts.js'
 
-export type { EntryName, InspectOrderReply, InspectScheduleReply, StatsReply, TransferReply } from './scripts.js'
+export type { EntryName, InspectOrderReply, InspectScheduleReply, TransferReply } from './scripts.js'
 
-/** How many entries one script takes or examines. */
+/** The most entries that one script takes or examines. */
 const PAGE = 500
-/** A page of entries ends after so many bytes, too. */
+/** The size of a page of entries in bytes. */
 const PAGE_BYTES = 2 ** 20
-/** How long one script may walk the order list before other clients' commands get their turn; one removal can take longer. */
+/** How long one script may walk the order list before other clients' commands run; one removal can take longer. */
 const BUDGET_US = 2_000
 
-/** For how long one transfer works: other clients' commands wait that long. */
+/** How long one transfer runs, and other clients' commands wait. */
 const TRANSFER_BUDGET_US = 2_000
-/** The server needs time per byte of large messages, and the script checks its time only after reading them. */
+/** The most bytes of one transfer: large messages take the server time per byte, and the script checks its time only after reading them. */
 const TRANSFER_BYTES = 2 * 2 ** 20
-const TRANSFER_LIMITS = {
-  budgetUs: TRANSFER_BUDGET_US,
-  bytes: TRANSFER_BYTES,
-  leaseMs: LEASE_MS,
-  leastLeaseMs: LEAST_LEASE_MS,
-  subscribersPerLeaseMs: SUBSCRIBERS_PER_LEASE_MS,
-  idleMs: IDLE_MS,
-}
 
-/** The scripts take this for the server's own time. */
+/** The time argument for the server's own clock. */
 const SERVER_TIME = -1
-/** `cancelOrReschedule` with this delay removes the entry. */
+/** The delay with which `cancelOrReschedule` removes the entry. */
 const REMOVE = -1
 const NO_MARK = Buffer.alloc(0)
 
-/** What the offer scripts answer instead of a due time; rescheduling answers `DUE_TOO_LARGE`, too. */
+/** Replies of the offer scripts instead of a due time; rescheduling also replies `DUE_TOO_LARGE`. */
 export const COLLISION = -1
 export const DUE_TOO_LARGE = -2
 export const TOO_LATE_TO_REPEAT = -3
 
-/** `undeliveredUntilMs` of an entry that was not sent before. */
+/** The `undeliveredUntilMs` of a first attempt. */
 export const FIRST_ATTEMPT = -1
 
-/** When an entry is due: so long after now, or at a moment; both in milliseconds by the Redis clock. */
+/** When an entry is due: after a delay from now, or at a time; both in milliseconds by the Redis clock. */
 export type Due = { readonly delayMs: number } | { readonly atMs: number }
 
 /** An entry on its way into the schedule. */
 export interface OfferedEntry {
   readonly entry: Buffer
   readonly due: Due
-  /** Before this time of the server's an entry that was sent before cannot have been delivered. */
+  /** Before this server time an entry of an earlier attempt cannot have been delivered. */
   readonly undeliveredUntilMs: number
 }
 
@@ -85,33 +79,51 @@ export interface ScheduledEntry {
 
 type Large = Pick<TransferReply, 'largeHead' | 'largeFirst'>
 const NONE_LARGE: Large = { largeHead: '', largeFirst: '' }
-/** Large entries that wait are read again after so long, because they may be gone. */
+/** The time after which waiting large entries are read again, because they may be gone. */
 const LARGE_MS = 60_000
 
-/** What a transfer script is asked for beside the constants; see its header. */
-export type TransferRequest = Omit<
-  ArgsOf<(typeof transfer)['source']>,
-  'channel' | 'nowMs' | keyof Large | keyof typeof TRANSFER_LIMITS
->
+/** The arguments of a transfer besides the constants; see the script's header. */
+export type TransferRequest = Pick<ArgsOf<(typeof transfer)['source']>, 'limit' | 'client' | 'announce' | 'renew'>
 
 const durableOffer = waitedFor(offer)
 
+/** What a queue holds; times are epoch milliseconds. */
+export type Counts = Omit<StatsReply, 'more'>
+
+/** Adds entries to a schedule, in a way that differs by layout. */
+export interface OffersStore {
+  /** Adds an entry; resolves with the due time, or with a reply such as `COLLISION`. */
+  offer(offered: OfferedEntry): Promise<number>
+  /** As `offer`, with one script per entry in one pipeline. */
+  offerEach(offered: readonly OfferedEntry[]): Promise<(number | Error)[]>
+  /** As `offerEach`, through a sender that waits until the writes are durable. */
+  offerEachDurably(
+    sender: Pick<Sender, 'pipeline'>,
+    offered: readonly OfferedEntry[],
+  ): Promise<(WaitedFor<number> | Error)[]>
+  /** As `offer`, in one script that adds all entries or none. Either all have delays or all have dates. */
+  offerTogether(offered: readonly OfferedEntry[]): Promise<number[]>
+}
+
+/** The layout of a queue's pending entries in Redis; see `DelayedQueueOptions`. */
+export type Layout = 'redisson' | 'compact' | 'wheel'
+
 interface DelayedStoreOptions {
-  readonly layout?: 'redisson' | 'compact' | undefined
+  readonly layout?: Layout | undefined
   readonly settings?: Settings | undefined
 }
 
 /** The schedule and the order list of one delayed queue in Redis: one method per script, and the plain reads. */
-export class DelayedStore {
+export class DelayedStore implements OffersStore {
   readonly #sender: Sender
   readonly #keys: QueueKeys
   readonly #ordered: boolean
   readonly #settings: Settings | undefined
-  /** As the transfers said it, and until when it is believed. */
+  /** The large entries from the last transfers, and until when they are trusted. */
   #large = NONE_LARGE
   #largeUntil = 0
 
-  /** Without `settings`, the server's clock decides what is due. */
+  /** Without `settings`, the server's clock decides. */
   constructor(sender: Sender, keys: QueueKeys, { layout = 'redisson', settings }: DelayedStoreOptions = {}) {
     this.#sender = sender
     this.#keys = keys
@@ -119,12 +131,10 @@ export class DelayedStore {
     this.#settings = settings
   }
 
-  /** The due time, or why there is none. */
   offer(offered: OfferedEntry): Promise<number> {
     return run(this.#sender, offer, this.#keys, this.#offerArgs(offered))
   }
 
-  /** As `offer`, for each: one script per entry, in one pipeline. */
   offerEach(offered: readonly OfferedEntry[]): Promise<(number | Error)[]> {
     return runMany(
       this.#sender,
@@ -134,7 +144,6 @@ export class DelayedStore {
     )
   }
 
-  /** As `offerEach`, by a sender that waits until the writes are durable. */
   offerEachDurably(
     sender: Pick<Sender, 'pipeline'>,
     offered: readonly OfferedEntry[],
@@ -143,7 +152,6 @@ export class DelayedStore {
     return runMany(sender, durableOffer, this.#keys, args)
   }
 
-  /** As `offer` in one script, which adds all of them or none. Either all have delays or all have dates. */
   async offerTogether(offered: readonly OfferedEntry[]): Promise<number[]> {
     const [first] = offered
     if (first === undefined) return []
@@ -172,12 +180,27 @@ export class DelayedStore {
     }
   }
 
-  /** Moves what is due to the destination. */
-  async transfer(request: TransferRequest): Promise<TransferReply> {
+  /** Moves due entries to the destination. */
+  async transfer({ limit, client, announce, renew }: TransferRequest): Promise<TransferReply> {
     const sent = performance.now() < this.#largeUntil ? this.#large : NONE_LARGE
-    const known = { channel: this.#keys.channel, nowMs: this.#nowMs(), ...sent }
-    const args = { ...request, ...TRANSFER_LIMITS, ...known }
-    const reply = await run(this.#sender, transfer, this.#keys, args, { idempotent: true })
+    // one literal, because it runs for each due time: merging objects costs two kilobytes of garbage
+    const args = {
+      channel: this.#keys.channel,
+      nowMs: this.#nowMs(),
+      limit,
+      client,
+      announce,
+      renew,
+      largeHead: sent.largeHead,
+      largeFirst: sent.largeFirst,
+      budgetUs: TRANSFER_BUDGET_US,
+      bytes: TRANSFER_BYTES,
+      leaseMs: LEASE_MS,
+      leastLeaseMs: LEAST_LEASE_MS,
+      subscribersPerLeaseMs: SUBSCRIBERS_PER_LEASE_MS,
+      idleMs: IDLE_MS,
+    }
+    const reply = await run(this.#sender, transfer, this.#keys, args, { resend: 'harmless' })
     const { largeHead, largeFirst } = reply
     if (largeHead !== sent.largeHead || largeFirst !== sent.largeFirst) {
       this.#large = { largeHead, largeFirst }
@@ -201,7 +224,7 @@ export class DelayedStore {
     return run(this.#sender, cancelOrReschedule, this.#keys, args)
   }
 
-  /** Takes the first entries, at most `limit` and at most a page; none when the queue is empty. */
+  /** Takes the first entries, at most `limit` and at most a page; none if the queue is empty. */
   poll(limit: number): Promise<Buffer[]> {
     const args = { count: Math.min(PAGE, limit), bytes: PAGE_BYTES, ordered: this.#ordered, budgetUs: BUDGET_US }
     return run(this.#sender, poll, this.#keys, args)
@@ -212,10 +235,31 @@ export class DelayedStore {
     return run(this.#sender, pollLast, { ...this.#keys, target }, { ordered: this.#ordered })
   }
 
-  /** Counts everything at one moment. */
-  stats(): Promise<StatsReply> {
-    const args = { channel: this.#keys.channel, nowMs: this.#nowMs() }
-    return run(this.#sender, stats, this.#keys, args, { idempotent: true })
+  /** Counts everything at one moment, except for a wheel of more than 500 buckets. */
+  async stats(): Promise<Counts> {
+    const nowMs = this.#nowMs()
+    const counted = await run(
+      this.#sender,
+      stats,
+      this.#keys,
+      { channel: this.#keys.channel, nowMs },
+      { resend: 'reads' },
+    )
+    let { pending, overdue, more } = counted
+    while (more !== null) {
+      const reply: WheelCountReply = await run(
+        this.#sender,
+        wheelCount,
+        this.#keys,
+        { nowMs, from: more },
+        { resend: 'reads' },
+      )
+      pending += reply.pending
+      overdue += reply.overdue
+      more = reply.more
+    }
+    const { now, nextDue, delivered, quarantined, subscribers } = counted
+    return { now, pending, overdue, nextDue, delivered, quarantined, subscribers }
   }
 
   /** Whether an entry has this payload; walks page by page. */
@@ -235,14 +279,14 @@ export class DelayedStore {
     let from: number | null = 0
     while (from !== null) {
       const args = { tail, from, page: PAGE, bytes: PAGE_BYTES, ordered: this.#ordered, remove }
-      const reply: PageReply = await run(this.#sender, find, this.#keys, args, { idempotent: !remove })
+      const reply: PageReply = await run(this.#sender, find, this.#keys, args, { resend: remove ? undefined : 'reads' })
       if (reply.found) return true
       from = reply.next
     }
     return false
   }
 
-  /** Whether each of some different payloads is in the schedule. */
+  /** Whether each of these different payloads is in the schedule. */
   async containsAll(payloads: readonly Buffer[]): Promise<boolean> {
     for (let i = 0; i < payloads.length; i += PAGE) {
       if ((await this.#filter(payloads.slice(i, i + PAGE), 'nothing')).missing > 0) return false
@@ -250,7 +294,7 @@ export class DelayedStore {
     return true
   }
 
-  /** Removes the entries that have one of some different payloads. */
+  /** Removes the entries with one of these different payloads. */
   async removeAll(payloads: readonly Buffer[]): Promise<number> {
     let removed = 0
     for (let i = 0; i < payloads.length; i += PAGE) {
@@ -259,24 +303,24 @@ export class DelayedStore {
     return removed
   }
 
-  /** Removes the entries that have none of some different payloads. */
+  /** Removes the entries with none of these different payloads. */
   async retainAll(payloads: readonly Buffer[]): Promise<number> {
     return (await this.#filter(payloads, 'others')).removed
   }
 
-  /** Walks the whole schedule. It meets every entry that is pending all the time, whatever is added and removed meanwhile. */
+  /** Walks the whole schedule, and visits every entry that is pending all the time, whatever is added and removed meanwhile. */
   async #filter(
     payloads: readonly Buffer[],
     remove: 'nothing' | 'matches' | 'others',
   ): Promise<{ missing: number; removed: number }> {
     const constants = { page: PAGE, bytes: PAGE_BYTES, budgetUs: BUDGET_US, ordered: this.#ordered }
-    const idempotent = remove === 'nothing'
+    const resend = remove === 'nothing' ? 'reads' : undefined
     const missing = new Set(payloads.keys())
     let removed = 0
     let next: FilterScheduleReply['next'] = { afterScore: '', after: Buffer.alloc(0) }
     while (next !== null && (remove !== 'nothing' || missing.size > 0)) {
       const args = { ...next, ...constants, remove, payloads }
-      const reply: FilterScheduleReply = await run(this.#sender, filterSchedule, this.#keys, args, { idempotent })
+      const reply: FilterScheduleReply = await run(this.#sender, filterSchedule, this.#keys, args, { resend })
       for (const position of reply.found) missing.delete(position)
       removed += reply.removed
       next = reply.next
@@ -284,13 +328,13 @@ export class DelayedStore {
     return { missing: missing.size, removed }
   }
 
-  /** How many entries there are: in the order list, or with the compact layout in the schedule. */
+  /** The number of entries in the order list, or with the compact layout in the schedule. */
   async size(): Promise<number> {
     const { order, timeouts } = this.#keys
     return asInteger(await (this.#ordered ? this.#read('LLEN', order) : this.#read('ZCARD', timeouts)))
   }
 
-  /** Entries by index: of the order list, or with the compact layout of the schedule. */
+  /** The entries by index in the order list, or with the compact layout in the schedule. */
   async range(first: number, last: number): Promise<Buffer[]> {
     const { order, timeouts } = this.#keys
     const [command, key] = this.#ordered ? (['LRANGE', order] as const) : (['ZRANGE', timeouts] as const)
@@ -299,7 +343,7 @@ export class DelayedStore {
 
   /** The earliest due entries of the schedule. */
   async firstScheduled(limit: number): Promise<ScheduledEntry[]> {
-    // entry and score in turn, and with RESP3 in pairs
+    // entry and score in turn, or with RESP3 in pairs
     const flat = asArray(await this.#read('ZRANGE', this.#keys.timeouts, '0', String(limit - 1), 'WITHSCORES')).flat()
     return Array.from({ length: flat.length / 2 }, (_, i) => ({
       entry: asBytes(flat[2 * i]),
@@ -310,10 +354,10 @@ export class DelayedStore {
   /** One page of the order list; a negative `from` counts from its right end. */
   inspectOrder(from: number, page: number): Promise<InspectOrderReply> {
     const args = { from, page, setAside: false, mark: NO_MARK }
-    return run(this.#sender, inspectOrder, this.#keys, args, { idempotent: true })
+    return run(this.#sender, inspectOrder, this.#keys, args, { resend: 'reads' })
   }
 
-  /** Moves those of a page of the order list that are in no schedule to the quarantine; no element may equal `mark`. */
+  /** Moves elements of a page of the order list that are not in the schedule to the quarantine; no element may equal `mark`. */
   setOrphansAside(from: number, page: number, mark: Buffer): Promise<InspectOrderReply> {
     return run(this.#sender, inspectOrder, this.#keys, { from, page, setAside: true, mark })
   }
@@ -324,35 +368,35 @@ export class DelayedStore {
     page: number,
   ): Promise<InspectScheduleReply> {
     const args = { ...(start ?? { due: '-inf', skip: 0 }), page }
-    return run(this.#sender, inspectSchedule, this.#keys, args, { idempotent: true })
+    return run(this.#sender, inspectSchedule, this.#keys, args, { resend: 'reads' })
   }
 
   /** Whether a pending entry is missing in the order list. */
   isMissing(name: EntryName): Promise<boolean> {
-    return run(this.#sender, checkOrdered, this.#keys, { ...name, restore: false }, { idempotent: true })
+    return run(this.#sender, checkOrdered, this.#keys, { ...name, restore: false }, { resend: 'reads' })
   }
 
-  /** As `isMissing`, and appends a missing one to the order list. */
+  /** As `isMissing`, and appends a missing entry to the order list. */
   restore(name: EntryName): Promise<boolean> {
-    return run(this.#sender, checkOrdered, this.#keys, { ...name, restore: true }, { idempotent: true })
+    return run(this.#sender, checkOrdered, this.#keys, { ...name, restore: true }, { resend: 'harmless' })
   }
 
-  /** What the scripts take for the time. */
+  /** The time argument of the scripts. */
   #nowMs(): number {
     return this.#settings === undefined ? SERVER_TIME : scriptTime(this.#settings)
   }
 
   #read(command: string, ...args: string[]): Promise<unknown> {
-    return this.#sender.call(command, args, { idempotent: true })
+    return this.#sender.call(command, args, { resend: 'reads' })
   }
 }
 
-/** As the script takes them: a single one where all are the same. */
-function delaysOf(offered: readonly OfferedEntry[]): string {
+/** The delays in the script's format: a single one if all are equal. */
+export function delaysOf(offered: readonly OfferedEntry[]): string {
   const delays = offered.map(delayOf)
   return delays.every((delay) => delay === delays[0]) ? String(delays[0]) : delays.join()
 }
 
-function delayOf({ due }: OfferedEntry): number {
+export function delayOf({ due }: OfferedEntry): number {
   return 'atMs' in due ? due.atMs : due.delayMs
 }

@@ -5,11 +5,11 @@ import { run } from './run.js'
 import { contains, drain, filterList, move, type FilterListReply, type IndexReply } from './scripts.js'
 import type { CommandArg, Sender } from './sender.js'
 
-/** How many elements one command or script moves or examines, so that none of them blocks the server for long. */
+/** The most elements that one command or script moves or examines, so that none blocks the server for long. */
 export const LIST_PAGE = 1_000
-/** A page of elements ends after so many bytes, too. */
+/** The size of a page of elements in bytes. */
 const PAGE_BYTES = 2 ** 20
-/** No element consists of these bytes, which are drawn for each call. */
+/** The length of the random mark of each call, which no element equals. */
 const MARK_BYTES = 20
 
 /** An end of a list: elements are pushed at the right one and taken at the left one, unless a deque does otherwise. */
@@ -25,7 +25,7 @@ export class ListStore {
     this.#key = destination
   }
 
-  /** The new size; with the X commands 0 where the list is empty. */
+  /** Pushes elements; resolves with the new size, or with 0 for an X command on an empty list. */
   async push(command: 'LPUSH' | 'RPUSH' | 'LPUSHX' | 'RPUSHX', elements: readonly Buffer[]): Promise<number> {
     return asInteger(await this.#sender.call(command, [this.#key, ...elements]))
   }
@@ -41,7 +41,7 @@ export class ListStore {
     return { elements, isLast: elements.length < count && bytesOf(elements) < PAGE_BYTES }
   }
 
-  /** Takes up to `count` elements by one script, fewer where they are large. */
+  /** Takes up to `count` elements with one script, fewer if they are large. */
   drainPage(end: End, count: number): Promise<Buffer[]> {
     const args = { count, bytes: PAGE_BYTES, right: end === 'right' }
     return run(this.#sender, drain, { destination: this.#key }, args)
@@ -57,7 +57,7 @@ export class ListStore {
     return asBytesOrNull(await this.#sender.call('RPOPLPUSH', [this.#key, target]))
   }
 
-  /** A negative index counts from the right end. */
+  /** The element at an index; a negative one counts from the right end. */
   async at(index: number): Promise<Buffer | null> {
     return asBytesOrNull(await this.#read('LINDEX', String(index)))
   }
@@ -70,13 +70,13 @@ export class ListStore {
     return asBytesArray(await this.#read('LRANGE', String(first), String(last)))
   }
 
-  /** -1 where there is none; walks page by page. */
+  /** The index of an element, -1 if there is none; walks page by page. */
   async indexOf(element: Buffer): Promise<number> {
     let from: number | null = 0
     while (from !== null) {
       const args = { element, from, page: LIST_PAGE, bytes: PAGE_BYTES }
       const keys = { destination: this.#key }
-      const reply: IndexReply = await run(this.#sender, contains, keys, args, { idempotent: true })
+      const reply: IndexReply = await run(this.#sender, contains, keys, args, { resend: 'reads' })
       if (reply.index !== null) return reply.index
       from = reply.next
     }
@@ -88,7 +88,7 @@ export class ListStore {
     return asInteger(await this.#sender.call('LREM', [this.#key, String(count), element]))
   }
 
-  /** Whether each of some different elements is there. */
+  /** Whether the list has each of these different elements. */
   async containsAll(elements: readonly Buffer[]): Promise<boolean> {
     for (let i = 0; i < elements.length; i += LIST_PAGE) {
       if ((await this.#filter(elements.slice(i, i + LIST_PAGE), false)).missing > 0) return false
@@ -96,7 +96,7 @@ export class ListStore {
     return true
   }
 
-  /** Removes what equals none of some different elements; resolves with how many. */
+  /** Removes all other elements than these; resolves with how many. */
   async retainAll(elements: readonly Buffer[]): Promise<number> {
     return (await this.#filter(elements, true)).removed
   }
@@ -109,7 +109,9 @@ export class ListStore {
     while (skip !== null && (retain || missing.size > 0)) {
       const args = { skip, page: LIST_PAGE, bytes: PAGE_BYTES, retain, mark, elements }
       const keys = { destination: this.#key }
-      const reply: FilterListReply = await run(this.#sender, filterList, keys, args, { idempotent: !retain })
+      const reply: FilterListReply = await run(this.#sender, filterList, keys, args, {
+        resend: retain ? undefined : 'reads',
+      })
       for (const position of reply.found) missing.delete(position)
       removed += reply.removed
       skip = reply.next
@@ -118,7 +120,7 @@ export class ListStore {
   }
 
   #read(command: string, ...args: CommandArg[]): Promise<unknown> {
-    return this.#sender.call(command, [this.#key, ...args], { idempotent: true })
+    return this.#sender.call(command, [this.#key, ...args], { resend: 'reads' })
   }
 }
 

@@ -1,8 +1,8 @@
-/** A message that is added: checked and encoded, each option as the script takes it. */
+/** A message to add: checked and encoded, with the options in the script's format. */
 export interface NewMessage {
   readonly id: string
   readonly priority: number
-  /** When it becomes visible: a delay in milliseconds, `@` and epoch milliseconds, or empty for what the queue says. */
+  /** When it becomes visible: a delay in milliseconds, `@` and epoch milliseconds, or empty for the queue's delay. */
   readonly visible: string
   readonly timeToLive: string
   readonly deliveryLimit: string
@@ -10,16 +10,32 @@ export interface NewMessage {
   readonly payload: Buffer
   /** Empty for none. */
   readonly group: Buffer
-  /** What must not be added again for `markMs` milliseconds; empty for nothing. */
+  /** The deduplication mark, which must not be added again for `markMs` milliseconds; empty for none. */
   readonly mark: string
   readonly markMs: string
 }
 
-/** Bounds of what one script adds; with so many it takes about two milliseconds. */
+/** The most messages that one script adds, which takes about two milliseconds. */
 export const ADD_ITEMS = 250
 const ADD_BYTES = 1024 * 1024
 
-/** The messages in parts that one script adds. */
+/** The outcomes of the script that adds; a message with a negative one was not added. */
+export const ADD_OUTCOME = {
+  kept: 0,
+  added: 1,
+  replaced: 2,
+  postponed: 3,
+  duplicate: -1,
+  full: -2,
+  tooLate: -3,
+  disabled: -4,
+  tooLarge: -5,
+  behind: -6,
+  batchClosed: -7,
+  wrongType: -8,
+} as const
+
+/** Splits messages into parts for one script each. */
 export function addPages<M extends Pick<NewMessage, 'payload' | 'headers'>>(messages: readonly M[]): M[][] {
   const pages: M[][] = []
   let bytes = Infinity
@@ -37,7 +53,7 @@ export function addPages<M extends Pick<NewMessage, 'payload' | 'headers'>>(mess
   return pages
 }
 
-/** A message that is put back as it was. */
+/** A message to restore. */
 export interface RestoredMessage {
   readonly id: string
   /** Epoch milliseconds. */
@@ -50,17 +66,17 @@ export interface RestoredMessage {
   readonly deliveryLimit: number | null
   /** A line for each failed attempt. */
   readonly failures: Buffer
-  /** The due time of the message of this id that it may replace. */
+  /** The due time of the existing message of this id that it may replace; `null` for none. */
   readonly replaces: number | null
   /** Empty for none. */
   readonly group: Buffer
 }
 
-/** How messages are put back. */
+/** Options of restoring messages. */
 export interface HowToRestore {
-  /** The change stream says only their ids. */
+  /** Whether the change stream gets only the ids. */
   readonly known: boolean
-  /** One with a group takes no turns. */
+  /** Whether they are dead letters, so that a message with a group takes no turns. */
   readonly deadLetters: boolean
 }
 
@@ -76,7 +92,7 @@ export function restoreArgs(message: RestoredMessage, deadLetters: boolean): (Bu
   ]
 }
 
-/** As few arguments as can be: the layers below take more time for each than all else does. */
+/** The script's arguments for a message, as few as possible, because each costs the connection more time than the rest. */
 export function itemArgs(message: NewMessage): (Buffer | string)[] {
   const { id, priority, visible, timeToLive, deliveryLimit, headers, payload, mark, markMs, group } = message
   return [
@@ -86,12 +102,12 @@ export function itemArgs(message: NewMessage): (Buffer | string)[] {
   ]
 }
 
-/** The priority; for a message with a group the bytes of this. */
+/** The priority; for a message with a group, `g` and the length of the group. */
 function placeOf(priority: number, group: Buffer): string {
   return group.length === 0 ? String(priority) : `g${group.length}`
 }
 
-/** Of a dead letter with a group: it has its priority as well, as one that has no group. */
+/** The place of a dead letter with a group: its priority too, as for one without a group. */
 function deadPlaceOf(priority: number, group: Buffer): string {
   return `${priority}d${group.length}`
 }

@@ -4,11 +4,11 @@ import { run } from './run.js'
 import { copy, expire, expireTime, persist, rename } from './scripts.js'
 import type { Sender } from './sender.js'
 
-/** The keys that hold an object's state, the one that decides first; the same twice where there is one. */
+/** The keys of an object, the deciding one first; the same key twice if there is only one. */
 export interface ObjectKeys {
   readonly first: string
   readonly second: string
-  /** Where a schedule is announced that was created under another name; empty for a list. */
+  /** The channel for a schedule that was created under another name; empty for a list. */
   readonly channel: string
 }
 
@@ -34,7 +34,7 @@ export class ObjectStore {
   }
 
   async exists(): Promise<boolean> {
-    return asInteger(await this.#sender.call('EXISTS', this.#both, { idempotent: true })) > 0
+    return asInteger(await this.#sender.call('EXISTS', this.#both, { resend: 'reads' })) > 0
   }
 
   async unlink(): Promise<boolean> {
@@ -42,38 +42,38 @@ export class ObjectStore {
   }
 
   async touch(): Promise<boolean> {
-    return asInteger(await this.#sender.call('TOUCH', this.#both, { idempotent: true })) > 0
+    return asInteger(await this.#sender.call('TOUCH', this.#both, { resend: 'harmless' })) > 0
   }
 
-  /** The bytes of all keys. */
+  /** The memory of all keys in bytes. */
   async memory(): Promise<number> {
     const replies = [...new Set(this.#both)].map((key) =>
-      this.#sender.call('MEMORY', ['USAGE', key], { idempotent: true }),
+      this.#sender.call('MEMORY', ['USAGE', key], { resend: 'reads' }),
     )
     return (await Promise.all(replies)).reduce<number>((sum, size) => sum + (size === null ? 0 : asInteger(size)), 0)
   }
 
-  /** Milliseconds until it expires; -1 when it does not, -2 when it does not exist. */
+  /** Milliseconds until the object expires; -1 if it does not expire, -2 if it does not exist. */
   async timeToLive(): Promise<number> {
-    return asInteger(await this.#sender.call('PTTL', [this.#keys.first], { idempotent: true }))
+    return asInteger(await this.#sender.call('PTTL', [this.#keys.first], { resend: 'reads' }))
   }
 
-  /** When it expires, in epoch milliseconds; -1 and -2 as above. */
+  /** When the object expires, in epoch milliseconds; -1 and -2 as above. */
   expireTime(): Promise<number> {
-    return run(this.#sender, expireTime, { key: this.#keys.first }, {}, { idempotent: true })
+    return run(this.#sender, expireTime, { key: this.#keys.first }, {}, { resend: 'reads' })
   }
 
-  /** False when the condition does not hold, or it does not exist. */
+  /** Sets an expiry; false if the condition is not met, or the object does not exist. */
   expire(how: {
     readonly millis: number
-    /** Since the epoch; otherwise from now. */
+    /** Whether `millis` counts from the epoch; otherwise from now. */
     readonly absolute: boolean
     readonly condition: 'always' | 'unset' | 'set' | 'greater' | 'less'
   }): Promise<boolean> {
     return run(this.#sender, expire, this.#keys, how)
   }
 
-  /** Whether it would have expired. */
+  /** Removes the expiry; resolves with whether there was one. */
   persist(): Promise<boolean> {
     return run(this.#sender, persist, this.#keys, {})
   }

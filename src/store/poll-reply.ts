@@ -1,54 +1,54 @@
 import { PRIORITIES } from '../keys.js'
 import { asArray, asBytes, asBytesOrNull, asInteger, asNumber, asText, asTime } from './replies.js'
 
-/** What identifies one delivery of a message. */
+/** The identity of one delivery of a message. */
 export interface Claim {
   readonly id: string
-  /** Its member of the set of messages in flight: priority and id; bytes only where the id is no text: they take longer all the way. */
+  /** The member in the set of messages in flight: priority and id; bytes only if the id is not a text, because they take longer everywhere. */
   readonly member: string | Buffer
   /** The number of the delivery and the token that identifies it. */
   readonly delivery: string
 }
 
-/** One message that is handed out, as it is stored. */
+/** One stored message that was handed out. */
 export interface PolledRecord extends Claim {
   readonly priority: number
   /** When it became visible, epoch milliseconds by the Redis clock. */
   readonly visibleAt: number
-  /** When it was handed out, by the same clock. */
+  /** When it was handed out, epoch milliseconds by the Redis clock. */
   readonly polledAt: number
-  /** When its visibility ends, by the same clock. */
+  /** When its visibility ends, epoch milliseconds by the Redis clock. */
   readonly visibleUntil: number
-  /** The same by the monotonic clock of this process, or a little earlier. */
+  /** When its visibility ends by the monotonic clock of this process, or a little earlier. */
   readonly heldUntil: number
   readonly record: Buffer
 }
 
-/** A repeat as Redis stores it. */
+/** The stored form of a repeat. */
 export interface RepeatRecord {
   readonly name: string
-  /** The bytes of the name, which may be no text. */
+  /** The bytes of the name, which may not be a text. */
   readonly key: Buffer
-  /** `null` where it is larger than any may be; the poll has set it aside then. */
+  /** The value; `null` if it is too large, and the poll has set it aside. */
   readonly value: Buffer | null
 }
 
 export interface PollReply {
   /** The Redis clock when the script ran, in milliseconds with fractions. */
   readonly now: number
-  /** When something becomes visible next, epoch milliseconds; at most `now` when there is more already, `null` when there is nothing. */
+  /** When the next message becomes visible, epoch milliseconds; at most `now` if more are visible already, `null` if there is none. */
   readonly next: number | null
   readonly subscribers: number
   readonly visibilityMs: number
-  /** How many came back because their visibility had ended. */
+  /** How many messages came back because their visibility had ended. */
   readonly returned: number
   readonly expired: number
   readonly deadLettered: number
-  /** The first key that is not what it should be, and what the server said, while the rest went on; else empty. */
+  /** The first key of another type, and the server's error, while the script did the rest; empty for none. */
   readonly problem: string
-  /** How many members of schedules were moved, removed or put off. Without any, the same poll finds the same again. */
+  /** How many members of schedules were moved, removed or postponed. If none was, the same poll finds the same again. */
   readonly changed: number
-  /** Whose next message this caller has to prepare. */
+  /** The repeats whose next message this caller has to prepare. */
   readonly repeats: readonly RepeatRecord[]
   readonly messages: readonly PolledRecord[]
 }
@@ -105,6 +105,6 @@ export function asPollReply(reply: unknown, sentAt = 0): PollReply {
 }
 
 function memberOf(priority: number, id: string, bytes: Buffer): string | Buffer {
-  const first = priority === PRIORITIES ? 'g' : String(priority) // those with a group
+  const first = priority === PRIORITIES ? 'g' : String(priority) // messages with a group
   return id.includes('\ufffd') ? Buffer.concat([Buffer.from(first), bytes]) : `${first}${id}`
 }

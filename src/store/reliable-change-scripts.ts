@@ -10,7 +10,7 @@ export interface ReadReply {
   readonly status: ReadStatus
   readonly epoch: string | null
   readonly last: string | null
-  /** As XRANGE gives them. */
+  /** The entries of XRANGE. */
   readonly entries: readonly unknown[]
 }
 
@@ -24,7 +24,7 @@ export interface StreamEntry {
   readonly id: string
   /** `null` for an entry that is not of this package. */
   readonly value: Buffer | null
-  /** It was removed while it was pending. */
+  /** Whether the entry was removed while it was pending. */
   readonly isGone: boolean
 }
 
@@ -55,7 +55,7 @@ export const removeChangeGroup = script(generated.reliableRemoveChangeGroup, asR
 export const inspectChanges = script(generated.reliableInspectChanges, asInspected)
 export const changeStatus = script(generated.reliableChangeStatus, asStatusReply)
 
-/** `groups`: how many there are, 0 where the script did not look. */
+/** `groups`: the number of groups, 0 if the script did not count them. */
 function asAcknowledged(reply: unknown): { done: number; groups: number } {
   const [done, groups] = asArray(reply)
   return { done: asInteger(done), groups: asInteger(groups) }

@@ -4,23 +4,23 @@ import * as scripts from './reliable-change-scripts.js'
 import type { OpenReply, ReadStatus, StatusReply, StreamEntry } from './reliable-change-scripts.js'
 import { run } from './run.js'
 import type { ArgsOf } from './script.js'
-import type { Sender } from './sender.js'
+import type { CallOptions, Sender } from './sender.js'
 
 export type { StreamEntry } from './reliable-change-scripts.js'
 
-/** How much one script reads. */
+/** The limits of one read. */
 export interface Page {
   readonly count: number
   readonly bytes: number
 }
 
-/** A group, and one of its readers. */
+/** A group and one of its readers. */
 export interface Reader {
   readonly group: string
   readonly consumer: string
 }
 
-/** Entries after one, if that one is still there. */
+/** The entries after one, and whether that one is still there. */
 export interface StreamPage {
   readonly status: ReadStatus
   readonly epoch: string | null
@@ -29,17 +29,17 @@ export interface StreamPage {
 }
 
 const FIELD = 'changes'
-/** How many ids one script acknowledges. */
+/** The most ids that one script acknowledges. */
 const IDS = 500
-/** How many entries one script removes; each takes 1 us at most, unless it is larger than 5 kB. */
+/** The most entries that one script removes; each takes 1 us at most, unless it is larger than 5 kB. */
 const TRIMMED = 10_000
-/** Readers that are gone for so long, and left nothing, are forgotten. */
+/** How long idle readers without unacknowledged entries are remembered. */
 const FORGET_MS = 3_600_000
-/** Where there are more groups, a script that trims takes the server milliseconds: it does so only now and then. */
+/** With more groups a script that trims takes the server milliseconds, so scripts trim only now and then. */
 const FEW_GROUPS = 100
 const NEXT_TRIM_MS = 1_000
 
-/** What Redis has of one queue's change stream. */
+/** The change stream of one queue in Redis. */
 export class ReliableChangeStore {
   readonly #sender: Sender
   readonly #keys: Pick<ReliableKeys, 'config' | 'changes'>
@@ -55,33 +55,33 @@ export class ReliableChangeStore {
     return this.#keys.changes
   }
 
-  /** Where a reader begins; its group is made if there is none. `epoch`: of the entry `from`. */
+  /** Finds where a reader begins, and creates its group if there is none. `epoch` is that of the entry `from`. */
   open(group: string, from: string, epoch: string): Promise<OpenReply> {
     const args = { group, from, epoch, idleMs: FORGET_MS }
-    return run(this.#sender, scripts.openChanges, this.#keys, args, { idempotent: true })
+    return run(this.#sender, scripts.openChanges, this.#keys, args, { resend: group === '' ? 'reads' : 'undoes' })
   }
 
-  /** The entries after one: those that fit into `bytes`, and a few more. */
+  /** The entries after one that fit into `bytes`, and a few more. */
   readAfter(id: string, { count, bytes }: Page): Promise<StreamEntry[]> {
     const args = { group: '', consumer: '', after: id, count, bytes }
-    return this.#read(args, { idempotent: true })
+    return this.#read(args, { resend: 'reads' })
   }
 
-  /** Entries that no reader of the group has got yet. Where the reply is lost, they are among those that this reader has. */
+  /** Entries given to no reader of the group yet. If the reply is lost, `readOwn` returns them. */
   readNew({ group, consumer }: Reader, { count, bytes }: Page): Promise<StreamEntry[]> {
-    return this.#read({ group, consumer, after: '>', count, bytes }, { idempotent: false })
+    return this.#read({ group, consumer, after: '>', count, bytes })
   }
 
-  /** Entries after `id` that this reader has got and not acknowledged. */
+  /** Entries after `id` that were given to this reader and not acknowledged. */
   readOwn({ group, consumer }: Reader, id: string, { count, bytes }: Page): Promise<StreamEntry[]> {
-    return this.#read({ group, consumer, after: id, count, bytes }, { idempotent: true })
+    return this.#read({ group, consumer, after: id, count, bytes }, { resend: 'reads' })
   }
 
-  #read(args: ArgsOf<typeof scripts.followChanges.source>, options: { idempotent: boolean }): Promise<StreamEntry[]> {
+  #read(args: ArgsOf<typeof scripts.followChanges.source>, options?: CallOptions): Promise<StreamEntry[]> {
     return run(this.#sender, scripts.followChanges, { changes: this.#keys.changes }, args, options)
   }
 
-  /** Takes over entries that a reader of the group has had for longer than `idleMs`; and where to continue, `0-0` after the last. */
+  /** Takes over entries that a reader of the group has had for longer than `idleMs`; also returns where to continue, `0-0` after the last. */
   async claim(
     { group, consumer }: Reader,
     idleMs: number,
@@ -96,34 +96,34 @@ export class ReliableChangeStore {
     }
   }
 
-  /** At most `count` entries after one, and one entry more than fit into `bytes`; with an epoch, that one must be an entry of it. */
+  /** At most `count` entries after one, and one entry more than fit into `bytes`; with an epoch, the entry before must belong to it. */
   async readPage(
     after: { readonly id: string; readonly epoch: string | null; readonly digest: string },
     count: number,
     bytes: number,
   ): Promise<StreamPage> {
     const args = { after: after.id, epoch: after.epoch ?? '', count, bytes, digest: after.digest }
-    const { entries, ...page } = await run(this.#sender, scripts.readChanges, this.#keys, args, { idempotent: true })
+    const { entries, ...page } = await run(this.#sender, scripts.readChanges, this.#keys, args, { resend: 'reads' })
     return { ...page, entries: entries.map(asEntry) }
   }
 
-  /** The group has all entries up to this one. */
+  /** Acknowledges all entries up to this one for a group. */
   release(group: string, id: string): Promise<boolean> {
-    return run(this.#sender, scripts.releaseChanges, this.#keys, { group, id }, { idempotent: true })
+    return run(this.#sender, scripts.releaseChanges, this.#keys, { group, id }, { resend: 'undoes' })
   }
 
   async acknowledge(group: string, ids: readonly string[]): Promise<number> {
     let done = 0
     for (let from = 0; from < ids.length; from += IDS) {
       const args = { group, trim: performance.now() >= this.#nextTrimAt, ids: ids.slice(from, from + IDS) }
-      const reply = await run(this.#sender, scripts.acknowledgeChanges, this.#keys, args, { idempotent: true })
+      const reply = await run(this.#sender, scripts.acknowledgeChanges, this.#keys, args, { resend: 'harmless' })
       done += reply.done
       if (reply.groups > FEW_GROUPS) this.#nextTrimAt = performance.now() + NEXT_TRIM_MS
     }
     return done
   }
 
-  /** What the group has kept goes in several scripts, as it can be a million entries. */
+  /** Removes a group. The entries that only it kept are removed by several scripts, because there can be a million. */
   async removeGroup(group: string): Promise<boolean> {
     const remove = (from: string): Promise<{ isRemoved: boolean; from: string }> =>
       run(this.#sender, scripts.removeChangeGroup, this.#keys, { group, from, most: TRIMMED })
@@ -132,13 +132,13 @@ export class ReliableChangeStore {
     return isRemoved
   }
 
-  /** How many of the last `count` entries no script has written. */
+  /** Counts entries that no script has written among the last `count`. */
   inspect(count: number): Promise<{ examined: number; foreign: number }> {
-    return run(this.#sender, scripts.inspectChanges, { changes: this.#keys.changes }, { count }, { idempotent: true })
+    return run(this.#sender, scripts.inspectChanges, { changes: this.#keys.changes }, { count }, { resend: 'reads' })
   }
 
   status(): Promise<StatusReply> {
-    return run(this.#sender, scripts.changeStatus, this.#keys, {}, { idempotent: true })
+    return run(this.#sender, scripts.changeStatus, this.#keys, {}, { resend: 'reads' })
   }
 }
 

@@ -2,38 +2,39 @@ import * as generated from './scripts/generated.js'
 import { asArray, asBytes, asFlag, asInteger, asText, asTime } from './replies.js'
 import { script } from './script.js'
 
-/** How many messages a group has. */
+/** The counts of a group. */
 export interface GroupCountReply {
   readonly visible: number
   readonly delayed: number
   readonly inFlight: number
-  /** Deliveries that its rate counts now. */
+  /** The deliveries that its rate counts now. */
   readonly delivered: number
   readonly paused: boolean
 }
 
 export interface GroupNamesReply {
-  /** Of the next page; empty after the last. */
+  /** The cursor of the next page; empty after the last. */
   readonly cursor: Buffer
   readonly names: readonly Buffer[]
 }
 
-/** The claims of groups by their counts, and how many there are at most. */
+/** The claims that groups count, and the most there can be. */
 export interface ClaimsReply {
   readonly counted: number
   readonly held: number
-  /** The group with most of them. */
+  /** The group with the most claims. */
   readonly group: string
   readonly most: number
 }
 
-/** What waits for a limit or a pause, and the groups and batches, in numbers. */
+/** The numbers of messages held back by a limit or a pause, and of groups and batches. */
 export interface TotalsReply {
   readonly visible: number
   readonly paused: number
   readonly limited: number
-  /** Also those whose visibility has ended, until they come back. */
+  /** Messages in flight, including those whose visibility has ended until they come back. */
   readonly inFlight: number
+  readonly pausedTasks: number
   readonly groups: { readonly ready: number; readonly later: number; readonly paused: number }
   readonly batches: { readonly unfinished: number; readonly finished: number }
   /** When the rate of the queue admits the next claim, epoch milliseconds; `null` for now. */
@@ -42,6 +43,7 @@ export interface TotalsReply {
 
 /** The scripts about groups of messages with the decoders of their replies. */
 export const pauseGroup = script(generated.reliablePauseGroup, asFlag)
+export const pauseTask = script(generated.reliablePauseTask, asInteger)
 export const refreshGroups = script(generated.reliableRefreshGroups, asText)
 export const countGroups = script(generated.reliableCountGroups, asCounts)
 export const listGroups = script(generated.reliableListGroups, asNames)
@@ -68,19 +70,20 @@ function asTotals(reply: unknown): TotalsReply {
   const [visible = 0, paused = 0, limited = 0, ready = 0, later = 0, pausedGroups = 0, ...rest] = list
     .slice(0, -1)
     .map(asInteger)
-  const [unfinished = 0, finished = 0, inFlight = 0] = rest
+  const [unfinished = 0, finished = 0, inFlight = 0, pausedTasks = 0] = rest
   return {
     visible,
     paused,
     limited,
     inFlight,
+    pausedTasks,
     groups: { ready, later, paused: pausedGroups },
     batches: { unfinished, finished },
     opensAt: asTime(list.at(-1)),
   }
 }
 
-/** `null` where nothing was looked at. */
+/** `null` if the script did not examine the groups. */
 function asClaims(reply: unknown): ClaimsReply | null {
   const [counted, held, group, most] = asArray(reply)
   const sum = asInteger(counted)

@@ -7,22 +7,22 @@ import { script } from './script.js'
 
 export type { Claim, PollReply, PolledRecord, RepeatRecord } from './poll-reply.js'
 
-/** What became of added messages. */
+/** The outcomes of added messages. */
 export interface AddReply {
   /** Epoch milliseconds. */
   readonly now: number
-  /** One number per message; see the script. */
+  /** One of `ADD_OUTCOME` in `new-message.ts` per message. */
   readonly outcomes: readonly number[]
 }
 
-/** What is known of one message. */
+/** The data of one message. */
 export interface MessageReply {
   readonly priority: number
   readonly visibleAt: number
   readonly inFlight: boolean
   readonly attempts: number
   readonly failures: string
-  /** What its last consumer said of how far it is. */
+  /** The last progress that a consumer reported. */
   readonly progress: ProgressReply | null
   readonly record: Buffer
 }
@@ -36,7 +36,7 @@ export interface ProgressReply {
 
 export interface GetReply {
   readonly now: number
-  /** `null` for ids without a message. Fewer than asked for, but at least one, where they are large. */
+  /** The messages, `null` for ids without one. Fewer than requested, but at least one, if they are large. */
   readonly messages: readonly (MessageReply | null)[]
 }
 
@@ -47,28 +47,30 @@ export interface CountReply {
   readonly delayed: number
   readonly inFlight: number
   readonly dead: number
-  /** When the first that is not in flight is or was visible, epoch milliseconds. */
+  /** When the first message that is not in flight is or was visible, epoch milliseconds. */
   readonly firstVisibleAt: number | null
   readonly addPaused: boolean
   readonly pollPaused: boolean
+  /** The numbers of tasks whose messages are or can be set aside, because they are or were paused; at most some hundreds. */
+  readonly asides: readonly number[]
 }
 
-/** How a message has ended, or `waits`: it is in the queue; `gone`: there is nothing of it. */
+/** How a message has ended, or `waits`: it is in the queue; `gone`: nothing is known of it. */
 export type EndReply =
   | { readonly is: 'waits' | 'gone' }
   | { readonly is: 'completed'; readonly at: number; readonly attempts: number; readonly result: Buffer | null }
   | { readonly is: 'dead'; readonly failures: string }
-  /** Of a batch. */
+  /** Only for a batch. */
   | { readonly is: 'finished'; readonly counts: BatchReply }
 
 export interface EndsReply {
   /** Whether the queue keeps completed messages. */
   readonly keeps: boolean
-  /** Fewer than asked for, but at least one, where results are large. */
+  /** The ends, fewer than requested, but at least one, if results are large. */
   readonly ends: readonly EndReply[]
 }
 
-/** How many messages of a batch there are, and how the others have ended. */
+/** The counts of a batch. */
 export interface BatchReply {
   readonly state: 'open' | 'closed' | 'finished'
   readonly pending: number
@@ -157,12 +159,12 @@ const NEWLINE = 0x0a
 const BACKSLASH = 0x5c
 const LETTER_N = 0x6e
 
-/** The first line of a history, where it is `~<attempt> <epoch ms> <bytes>`; a line feed and a backslash of the bytes are escaped. */
+/** The progress in the first line of a history, `~<attempt> <epoch ms> <bytes>`, with line feeds and backslashes of the bytes escaped. */
 function progressIn(history: Buffer): ProgressReply | null {
   if (history[0] !== TILDE) return null
   const line = history.subarray(0, Math.max(0, history.indexOf(NEWLINE)))
   const [head, attempt, at] = /^~(\d{1,15}) (\d{1,15}) /.exec(line.toString('latin1', 0, 40)) ?? []
-  if (head === undefined) return null // of another writer
+  if (head === undefined) return null // of another program
   return { attempt: Number(attempt), at: Number(at), value: unescaped(line.subarray(head.length)) }
 }
 
@@ -190,7 +192,7 @@ function asEnd(kind: string, kept: Buffer): EndReply {
   const head = kept.indexOf('\n')
   const [, at, attempts, hasResult] =
     /^(\d{1,16}),(\d{1,16}),(1?)$/.exec(kept.toString('latin1', 0, Math.max(0, head))) ?? []
-  if (at === undefined || attempts === undefined) return { is: 'gone' } // of another writer
+  if (at === undefined || attempts === undefined) return { is: 'gone' } // of another program
   const result = hasResult === '1' ? kept.subarray(head + 1) : null
   return { is: 'completed', at: Number(at), attempts: Number(attempts), result }
 }
@@ -198,7 +200,7 @@ function asEnd(kind: string, kept: Buffer): EndReply {
 const BATCH_STATES = { o: 'open', c: 'closed', f: 'finished' } as const
 const BATCH_COUNTS = /^([ocf]),(\d{1,16}),(\d{1,16}),(\d{1,16}),(\d{1,16}),(\d{1,16}),(\d{1,16}),(\d{0,16}),(\d{0,16})$/
 
-/** The counts of a batch as the scripts write them; `null` where there is none, or they are of another writer. */
+/** The counts of a batch in the scripts' format; `null` if there are none, or another program wrote them. */
 function readBatch(text: string): BatchReply | null {
   const [, state, pending, completed, dead, expired, removed, opened, closed, finished] = BATCH_COUNTS.exec(text) ?? []
   if (state === undefined) return null
@@ -225,7 +227,7 @@ function asClosed(reply: unknown): BatchReply | null {
 }
 
 function asCountReply(reply: unknown): CountReply {
-  const [now, total, visible, delayed, inFlight, dead, first, addPaused, pollPaused] = asArray(reply)
+  const [now, total, visible, delayed, inFlight, dead, first, addPaused, pollPaused, asides] = asArray(reply)
   return {
     now: asNumber(now),
     total: asInteger(total),
@@ -236,5 +238,6 @@ function asCountReply(reply: unknown): CountReply {
     firstVisibleAt: asTime(first),
     addPaused: asFlag(addPaused),
     pollPaused: asFlag(pollPaused),
+    asides: asIntegers(asides),
   }
 }

@@ -1,6 +1,6 @@
 import { dueKeysOf } from './due-keys.js'
 import { randomBytes } from 'node:crypto'
-import { ChangesBehindError, ConnectionError, InternalError } from '../errors.js'
+import { ChangesBehindError, ConnectionError, InternalError, InvalidArgumentError } from '../errors.js'
 import { PRIORITIES, reliableNameOfKey, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { IDLE_MS } from './lease.js'
@@ -26,7 +26,7 @@ import type { Sender } from './sender.js'
 import type { KeysOf } from './script.js'
 import { waitedFor, type WaitedFor } from './durable-scripts.js'
 
-/** How messages are added. */
+/** Options of adding messages. */
 export interface HowToAdd {
   readonly existing: 'keep' | 'replace' | 'postpone'
   /** Whether an earlier attempt may have been carried out. */
@@ -35,28 +35,28 @@ export interface HowToAdd {
   readonly batch: string
 }
 
-/** The last message of a batch: checked and encoded, each option as the script takes it. */
+/** The last message of a batch: checked and encoded, with the options in the script's format. */
 export type LastMessage = Pick<NewMessage, 'id' | 'priority' | 'timeToLive' | 'deliveryLimit' | 'headers' | 'payload'>
 
-/** How messages are claimed. */
+/** Options of claiming messages. */
 export interface HowToHold {
-  /** `AS_SET` is what the queue says. */
+  /** The visibility; `AS_SET` for the queue's. */
   readonly visibilityMs: number
-  /** The messages are prefetched: each counts as an attempt only from when it is extended as begun. */
+  /** Whether the messages are prefetched: each counts as an attempt only from when it is extended as begun. */
   readonly beforehand: boolean
 }
 
-/** What becomes of messages that were not handled. */
+/** How unhandled messages are given back. */
 export interface GiveBack {
   readonly how: 'failed' | 'rejected' | 'released'
   readonly delayMs: number
-  /** One line. */
+  /** The reason, in one line. */
   readonly reason: string
 }
 
-/** Which messages are moved. */
+/** The messages to move. */
 export interface HowToMove {
-  /** Without it, the first `count`. */
+  /** The ids to move; without it, the first `count`. */
   readonly ids?: readonly Buffer[] | undefined
   readonly count: number
   readonly priority: number
@@ -64,46 +64,46 @@ export interface HowToMove {
   readonly isRedriven: boolean
 }
 
-/** A message as it is stored. */
+/** A stored message. */
 export interface StoredMessage extends MessageReply {
   readonly id: Buffer
 }
 
-/** For an argument: as the queue's configuration says, or as the message has it. */
+/** The argument for the value of the queue's configuration, or of the message. */
 export const AS_SET = -1
-/** A script's answer for a time beyond 2^53-1. */
-export const TOO_LATE = -3
-/** The answer of `giveBack` for a message that the dead letters could not take. */
+/** A script's reply for a time beyond 2^53-1. */
+const TOO_LATE = -3
+/** The reply of `giveBack` for a message that the dead letters could not take. */
 export const NO_DEAD_LETTER = 3
 
-/** How many messages one script acknowledges, extends or gives back, and how many one call can poll. */
+/** The most messages that one script acknowledges, extends or gives back, and that one call can poll. */
 export const MOST_HANDLED = 1_000
-/** How many ids are sent together. */
+/** The most ids sent together. */
 const IDS = 500
-/** How many messages one script reads. */
+/** The most messages that one script reads. */
 const READS = 100
-/** Over so many ids Redis walks to where a page begins, in some 0.2 ms. */
+/** The most ids that Redis walks to the beginning of a page, in about 0.2 ms. */
 const MOST_WALKED = 10_000
-/** One poll hands out for about this long, so that other clients' commands wait no longer. */
+/** About how long one poll script runs, and other clients' commands wait. */
 const POLL_BUDGET_US = 2_000
 const TOKEN_BYTES = 8
-/** No setting is longer. */
+/** The longest setting. */
 const SETTING_BYTES = 100
 const EPOCH_BYTES = 12
-/** The scripts' answers where the groups have left too many changes unread. */
+/** The scripts' reply if the groups have left too many changes unread. */
 const BEHIND = -6
 
-/** Of the results that one script writes, but for the first. */
+/** The most bytes of results that one script writes after the first. */
 const RESULT_BYTES = 1_048_576
-/** What the script gets before a result, so that an empty one differs from none. */
+/** The argument before a result, so that an empty result differs from none. */
 const HAS_RESULT = Buffer.from('1')
 
 const durableAdd = waitedFor(scripts.add)
 
-/** All keys of a queue by the names that the scripts have for them. */
+/** All keys of a queue by their names in scripts. */
 type ScriptKeys = KeysOf<(typeof scripts.add | typeof scripts.poll | typeof scripts.acknowledge)['source']>
 
-/** What Redis has of one reliable queue: a method for each script and command, with their keys, limits and replies. */
+/** One reliable queue in Redis: a method for each script and command, with its keys, limits and replies. */
 export class ReliableStore {
   readonly keys: ReliableKeys
   readonly repeats: RepeatStore
@@ -113,7 +113,7 @@ export class ReliableStore {
   readonly #scriptKeys: ScriptKeys
   readonly #client: string
 
-  /** `dead`: of the queue that gets the dead letters; `client`: the name by which the change stream knows the caller. */
+  /** `dead`: the keys of the dead-letter queue; `client`: the caller's name in the change stream. */
   constructor(
     sender: Sender,
     settings: Settings,
@@ -129,14 +129,14 @@ export class ReliableStore {
     this.repeats = new RepeatStore(sender, settings, { keys, scriptKeys: this.#scriptKeys, client })
   }
 
-  /** What became of each message, as the script says it. Sent once; the caller knows when it may be sent again. */
+  /** Adds messages; resolves with the script's outcome of each. Sent once; the caller decides when to send it again. */
   async add(messages: readonly NewMessage[], how: HowToAdd): Promise<AddReply> {
     const reply = await run(this.#sender, scripts.add, this.#scriptKeys, this.#addArgs(messages, how, false))
     assertOf(messages, reply)
     return reply
   }
 
-  /** The same through a sender that waits until the writes are durable. */
+  /** As `add`, through a sender that waits until the writes are durable. */
   async addDurably(
     sender: Pick<Sender, 'pipeline'>,
     messages: readonly NewMessage[],
@@ -150,8 +150,8 @@ export class ReliableStore {
   }
 
   /**
-   * Puts messages back as they were; resolves with what became of each, see the script. Sent once: what a lost reply
-   * restored, a consumer can have handled by the time it is sent again.
+   * Restores messages; resolves with the outcome of each, see the script. Sent once, because a consumer can have handled the restored
+   * messages of a lost reply by the time it is sent again.
    */
   restore(messages: readonly RestoredMessage[], { known, deadLetters }: HowToRestore): Promise<number[]> {
     const items = messages.flatMap((message) => restoreArgs(message, deadLetters))
@@ -159,7 +159,7 @@ export class ReliableStore {
     return run(this.#sender, scripts.restore, this.#scriptKeys, args)
   }
 
-  /** Hands out visible messages. Sent again when the connection breaks: what a lost reply held is redelivered when its visibility ends. */
+  /** Hands out visible messages. Sent again if the connection breaks: the messages of a lost reply are redelivered when their visibility ends. */
   poll(count: number, { visibilityMs, beforehand }: HowToHold, announce: boolean): Promise<PollReply> {
     const sentAt = performance.now()
     return run(
@@ -180,91 +180,66 @@ export class ReliableStore {
         repeatBytes: mostRepeatBytes(this.#settings.maxPayloadBytes),
         client: this.#client,
       },
-      { idempotent: true },
+      { resend: 'harmless' },
     )
   }
 
-  /** For each message whether it was the caller's. `results`: one for each message, `null` for none, kept where the queue keeps completed ones. */
+  /** Acknowledges messages; resolves with whether each was the caller's. `results`: one for each message, `null` for none, kept if the queue keeps completed messages. */
   acknowledge(claims: readonly Claim[], results?: readonly (Buffer | null)[]): Promise<boolean[]> {
-    const acknowledge = (some: readonly Claim[], from: number): Promise<readonly boolean[]> =>
-      run(this.#sender, scripts.acknowledge, this.#scriptKeys, {
-        nowMs: this.#now,
-        client: this.#client,
-        withResults: results !== undefined,
-        handled: results === undefined ? namesOf(some) : withResults(some, results, from),
-      })
     return inPages(
       claims,
-      async (page, from) => {
-        const answers = [...(await acknowledge(page, from))]
-        // fewer than asked for where they are large
-        while (answers.length < page.length) {
-          const done = answers.length
-          const some = await acknowledge(page.slice(done), from + done).catch(partly(true))
-          if (some.length === 0) throw new InternalError('acknowledge-reply', 'there is none')
-          answers.push(...some)
-        }
-        return answers
-      },
+      (page, from) =>
+        run(this.#sender, scripts.acknowledge, this.#scriptKeys, {
+          nowMs: this.#now,
+          client: this.#client,
+          withResults: results !== undefined,
+          handled: results === undefined ? namesOf(page) : withResults(page, results, from),
+        }),
       (at) => results?.[at]?.length ?? 0,
     )
   }
 
-  /** How the messages of some ids have ended, as many as the script answers for, and whether the queue keeps completed ones. */
+  /** How the messages of the first ids have ended, at least one, and whether the queue keeps completed messages. */
   ends(ids: readonly string[]): Promise<EndsReply> {
     return this.#ends(ids, false)
   }
 
-  /** What is kept of completed messages of some ids, whatever else there is of these; as many as the script answers for. */
+  /** The completed messages of the first ids, at least one, whatever else has these ids. */
   async completed(ids: readonly string[]): Promise<readonly EndReply[]> {
     return (await this.#ends(ids, true)).ends
   }
 
-  /** The counts of some batches; `null` where there is none of the name. */
+  /** The counts of batches; `null` if there is none of the name. */
   batches(names: readonly string[]): Promise<(BatchReply | null)[]> {
-    return run(this.#sender, scripts.batches, this.#scriptKeys, { names: names.slice(0, READS) }, { idempotent: true })
+    return run(this.#sender, scripts.batches, this.#scriptKeys, { names: names.slice(0, READS) }, { resend: 'reads' })
   }
 
-  /** Closes a batch; resolves with its counts, or with `null` where its last message is too large. Closing it again changes nothing. */
+  /** Closes a batch; resolves with its counts, or with `null` if its last message is too large. Closing it again changes nothing. */
   closeBatch(name: string, last: LastMessage | null): Promise<BatchReply | null> {
     const size = last?.payload.length ?? 0
     const args = { nowMs: this.#now, client: this.#client, name, last: lastBytes(last), size }
-    return run(this.#sender, scripts.closeBatch, this.#scriptKeys, args, { idempotent: true })
+    return run(this.#sender, scripts.closeBatch, this.#scriptKeys, args, { resend: 'undoes' })
   }
 
-  /** The ids of completed messages, the last ones first. */
+  /** The ids of completed messages, the latest first. */
   async completedIds(from: number, most: number): Promise<Buffer[]> {
-    const reply = await this.#callIdempotent('ZREVRANGE', this.keys.completedAt, String(from), String(from + most - 1))
+    const reply = await this.#read('ZREVRANGE', this.keys.completedAt, String(from), String(from + most - 1))
     return asArray(reply).map(asBytes)
   }
 
-  /** For each message what the script says: 0 where it was not the caller's. `TOO_LATE` alone when the time is. */
+  /** Gives messages back; resolves with the script's reply for each, 0 if it was not the caller's. */
   giveBack(claims: readonly Claim[], how: GiveBack): Promise<number[]> {
-    const { channel } = this.keys
-    const giveBack = (some: readonly Claim[]): Promise<number[]> =>
-      run(this.#sender, scripts.negativeAcknowledge, this.#scriptKeys, {
-        channel,
-        deadChannel: this.#deadChannel,
-        nowMs: this.#now,
-        ...how,
-        client: this.#client,
-        handled: namesOf(some),
-      })
+    const known = { channel: this.keys.channel, deadChannel: this.#deadChannel, ...how, client: this.#client }
     return inPages(claims, async (page) => {
-      const results: number[] = []
-      // fewer than asked for where they are large
-      while (results.length < page.length) {
-        const some = await giveBack(page.slice(results.length)).catch(partly(results.length > 0))
-        if (some.length === 0) throw new InternalError('give-back-reply', 'there is none')
-        if (some[0] === TOO_LATE) return some
-        results.push(...some)
-      }
+      const args = { ...known, nowMs: this.#now, handled: namesOf(page) }
+      const results = await run(this.#sender, scripts.negativeAcknowledge, this.#scriptKeys, args)
+      if (results[0] === TOO_LATE) throw new InvalidArgumentError('delay', 'a time of at most 2^53-1 ms', how.delayMs)
       return results
     })
   }
 
   /**
-   * For each message when its visibility ends now; `null` where it was not the caller's. The first `unbegun` of them are not being handled yet;
+   * Extends messages; resolves with the new end of each visibility, `null` if it was not the caller's. The first `unbegun` are not being handled yet;
    * the others count as attempts from now on.
    */
   extend(claims: readonly Claim[], visibilityMs: number, unbegun: number): Promise<(number | null)[]> {
@@ -275,20 +250,21 @@ export class ReliableStore {
         scripts.extend,
         this.#scriptKeys,
         { channel, nowMs: this.#now, visibilityMs, unbegun: Math.max(0, unbegun - from), handled: namesOf(page) },
-        { idempotent: true },
+        // late, a shorter time of the caller's choice would end a longer one
+        { resend: visibilityMs === AS_SET ? 'harmless' : 'undoes' },
       ),
     )
   }
 
-  /** When the message's visibility ends now; `null` where it was not the caller's. `visibilityMs`: `null` leaves that as it is. */
+  /** Stores a progress; resolves with the end of the message's visibility, `null` if it was not the caller's. With `visibilityMs` `null` that does not change. */
   progress({ member, delivery }: Claim, progress: Buffer, visibilityMs: number | null): Promise<number | null> {
     const visibility = visibilityMs === null ? '' : String(visibilityMs)
     const holder = { member: typeof member === 'string' ? Buffer.from(member) : member, delivery, client: this.#client }
     const args = { channel: this.keys.channel, nowMs: this.#now, visibilityMs: visibility, progress, ...holder }
-    return run(this.#sender, scripts.progress, this.#scriptKeys, args, { idempotent: true })
+    return run(this.#sender, scripts.progress, this.#scriptKeys, args, { resend: 'undoes' })
   }
 
-  /** The messages of some ids, page by page with the time at which they were read; `null` for those that are not there. */
+  /** The messages of some ids, page by page with the time of the read; `null` for ids without a message. */
   async *get(ids: readonly Buffer[]): AsyncGenerator<{ now: number; messages: (StoredMessage | null)[] }, void> {
     for (let from = 0; from < ids.length;) {
       const page = ids.slice(from, from + READS)
@@ -298,16 +274,16 @@ export class ReliableStore {
     }
   }
 
-  /** The clock that decides when something becomes visible, epoch milliseconds. */
+  /** The time of the clock that decides when messages become visible, epoch milliseconds. */
   async now(): Promise<number> {
     return (await this.#get([])).now
   }
 
   count(): Promise<CountReply> {
-    return run(this.#sender, scripts.count, this.#scriptKeys, { nowMs: this.#now }, { idempotent: true })
+    return run(this.#sender, scripts.count, this.#scriptKeys, { nowMs: this.#now }, { resend: 'reads' })
   }
 
-  /** Names and values in turn. Resolves with whether anything was changed. */
+  /** Sets settings, names and values in turn; resolves with whether anything changed. */
   configure(settings: readonly string[], { ifAbsent }: { readonly ifAbsent: boolean }): Promise<boolean> {
     const { channel } = this.keys
     const epoch = randomBytes(EPOCH_BYTES).toString('base64url')
@@ -356,12 +332,12 @@ export class ReliableStore {
     for (;;) {
       const reply = await move([], count - moved).catch(partly(moved > 0))
       moved += reply.moved
-      // behind what is no message there may be some, and behind what is large
+      // there may be messages after ids without one, and after large ones
       if ((reply.gone === 0 && reply.rest === 0) || moved >= count) return moved
     }
   }
 
-  /** Removes messages; yields the ids of those that were there, page by page. */
+  /** Removes messages; yields the ids of removed ones, page by page. */
   async *remove(ids: readonly string[], { alsoHeld }: { readonly alsoHeld: boolean }): AsyncGenerator<string[], void> {
     let isPartly = false
     for (let from = 0; from < ids.length;) {
@@ -371,49 +347,49 @@ export class ReliableStore {
       const removed: readonly boolean[] = await removing.catch(partly(isPartly))
       if (removed.length === 0) throw new InternalError('remove-reply', 'there is none')
       isPartly ||= removed.includes(true)
-      from += removed.length // fewer than asked for where they are large
+      from += removed.length // fewer than requested if they are large
       yield page.filter((_, at) => removed[at])
     }
   }
 
-  /** When the message becomes visible now; `null` where there is none or a consumer has it. */
+  /** Reschedules a message; resolves with the time at which it becomes visible, `null` if there is none or a consumer has it. */
   reschedule(id: Buffer, when: string, priority: number): Promise<number | null> {
     const args = { channel: this.keys.channel, nowMs: this.#now, id, when, priority, client: this.#client }
     return run(this.#sender, scripts.reschedule, this.#scriptKeys, args)
   }
 
-  /** 1 when the message has this payload now, 0 where there is none or a consumer has it, less when the payload is too large. */
+  /** Replaces a payload; resolves with 1, with 0 if there is no message or a consumer has it, or with less if the payload is too large. */
   update(id: Buffer, payload: Buffer): Promise<number> {
     const args = { nowMs: this.#now, id, payload, client: this.#client }
-    return run(this.#sender, scripts.update, this.#scriptKeys, args, { idempotent: true })
+    return run(this.#sender, scripts.update, this.#scriptKeys, args, { resend: 'undoes' })
   }
 
-  /** The values of some settings; `null` for one that is not set, or longer than any of them. */
+  /** The values of some settings; `null` for one that is not set, or too long. */
   async settings(names: readonly string[]): Promise<(string | null)[]> {
     const { config } = this.keys
-    const sizes = await Promise.all(names.map((name) => this.#callIdempotent('HSTRLEN', config, name)))
+    const sizes = await Promise.all(names.map((name) => this.#read('HSTRLEN', config, name)))
     const fit = names.filter((_, at) => asInteger(sizes[at]) <= SETTING_BYTES)
     if (fit.length === 0) return names.map(() => null)
-    const values = asArray(await this.#callIdempotent('HMGET', config, ...fit))
+    const values = asArray(await this.#read('HMGET', config, ...fit))
     return names.map((name) => asBytesOrNull(values[fit.indexOf(name)] ?? null)?.toString() ?? null)
   }
 
   async size(): Promise<number> {
-    return asInteger(await this.#callIdempotent('HLEN', this.keys.messages))
+    return asInteger(await this.#read('HLEN', this.keys.messages))
   }
 
-  /** How many of some ids are there. */
+  /** How many of these ids have a message. */
   async contains(ids: readonly Buffer[]): Promise<number> {
     let there = 0
     for (const page of pagesOf(ids, IDS)) {
-      // one command each: one for all would answer with the messages
-      const replies = await Promise.all(page.map((id) => this.#callIdempotent('HEXISTS', this.keys.messages, id)))
+      // one command each: a single one would return the messages
+      const replies = await Promise.all(page.map((id) => this.#read('HEXISTS', this.keys.messages, id)))
       there += replies.filter(asFlag).length
     }
     return there
   }
 
-  /** Some ids of a schedule in the order of their times, from the `from`th on. */
+  /** Ids of a schedule in the order of their times, from the index `from` on. */
   async idsOf(
     schedule: number | 'inFlight',
     times: readonly [least: string, most: string],
@@ -427,7 +403,7 @@ export class ReliableStore {
     return schedule === 'inFlight' ? members.map((member) => member.subarray(1)) : members
   }
 
-  /** The same where Redis would walk over a million others first, one by one: it finds a rank at once. */
+  /** As `idsOf`, by rank, which Redis finds at once, where it would otherwise walk over up to a million ids. */
   async #membersByRank(
     key: string,
     [least, latest]: readonly [least: string, most: string],
@@ -436,41 +412,41 @@ export class ReliableStore {
   ): Promise<Buffer[]> {
     const before = least.startsWith('(') ? least.slice(1) : `(${least}`
     const [earlier, until] = await Promise.all([
-      least === '-inf' ? 0 : this.#callIdempotent('ZCOUNT', key, '-inf', before).then(asInteger),
-      latest === '+inf' ? Infinity : this.#callIdempotent('ZCOUNT', key, '-inf', latest).then(asInteger),
+      least === '-inf' ? 0 : this.#read('ZCOUNT', key, '-inf', before).then(asInteger),
+      latest === '+inf' ? Infinity : this.#read('ZCOUNT', key, '-inf', latest).then(asInteger),
     ])
     const [first, end] = [earlier + from, Math.min(earlier + from + most, until)]
     return first < end ? this.#members('ZRANGE', key, String(first), String(end - 1)) : []
   }
 
   async #members(command: string, ...args: string[]): Promise<Buffer[]> {
-    return asArray(await this.#callIdempotent(command, ...args)).map(asBytes)
+    return asArray(await this.#read(command, ...args)).map(asBytes)
   }
 
-  /** How many ids of a schedule have such times. */
+  /** How many ids of a schedule have times in this range. */
   async countOf(schedule: number | 'inFlight', times: readonly [least: string, most: string]): Promise<number> {
-    return asInteger(await this.#callIdempotent('ZCOUNT', this.#keyOf(schedule), ...times))
+    return asInteger(await this.#read('ZCOUNT', this.#keyOf(schedule), ...times))
   }
 
   #keyOf(schedule: number | 'inFlight'): string {
     return schedule === 'inFlight' ? this.keys.inFlight : (this.keys.due[schedule] ?? '')
   }
 
-  /** Removes all messages and what is known of duplicates; resolves with whether there was anything. */
+  /** Removes all messages and the memory of duplicates; resolves with whether there was anything. */
   async clear(): Promise<boolean> {
     const args = { client: this.#client }
-    return (await run(this.#sender, scripts.clear, this.#scriptKeys, args, { idempotent: true })) > 0
+    return (await run(this.#sender, scripts.clear, this.#scriptKeys, args, { resend: 'undoes' })) > 0
   }
 
   async #ends(ids: readonly string[], onlyCompleted: boolean): Promise<EndsReply> {
     const args = { nowMs: this.#now, onlyCompleted, ids: ids.slice(0, READS) }
-    const reply = await run(this.#sender, scripts.ends, this.#scriptKeys, args, { idempotent: true })
+    const reply = await run(this.#sender, scripts.ends, this.#scriptKeys, args, { resend: 'reads' })
     if (ids.length > 0 && reply.ends.length === 0) throw new InternalError('ends-reply', 'there is none')
     return reply
   }
 
   #get(ids: readonly Buffer[]): Promise<GetReply> {
-    return run(this.#sender, scripts.get, this.#scriptKeys, { nowMs: this.#now, ids }, { idempotent: true })
+    return run(this.#sender, scripts.get, this.#scriptKeys, { nowMs: this.#now, ids }, { resend: 'reads' })
   }
 
   #addArgs(messages: readonly NewMessage[], how: HowToAdd, durable: boolean) {
@@ -478,9 +454,9 @@ export class ReliableStore {
     return { channel: this.keys.channel, nowMs: this.#now, ...how, durable, client: this.#client, items }
   }
 
-  /** A command that the client sends again when the connection breaks. */
-  #callIdempotent(command: string, ...args: readonly (string | Buffer)[]): Promise<unknown> {
-    return this.#sender.call(command, args, { idempotent: true })
+  /** Sends a command, again if the connection breaks. */
+  #read(command: string, ...args: readonly (string | Buffer)[]): Promise<unknown> {
+    return this.#sender.call(command, args, { resend: 'reads' })
   }
 
   get #now(): number {
@@ -494,7 +470,8 @@ function assertOf(messages: readonly NewMessage[], { outcomes }: AddReply): void
 
 function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
   const { messages, deliveries, failures, config, once, inFlight, repeats, ticks, changes, completed } = keys
-  const { completedAt, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt } = keys
+  const { completedAt, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses, taskPauses, batches, batchesAt } =
+    keys
   const [deadDue = ''] = dead.due
   return {
     ...{
@@ -512,14 +489,14 @@ function scriptKeysOf(keys: ReliableKeys, dead: ReliableKeys): ScriptKeys {
       rate,
     },
     ...dueKeysOf(keys.due),
-    ...{ groupOrder, groupTurns, groupWakes, groups, groupPauses, batches, batchesAt },
+    ...{ groupOrder, groupTurns, groupWakes, groups, groupPauses, taskPauses, batches, batchesAt },
     ...{ deadMessages: dead.messages, deadDeliveries: dead.deliveries, deadFailures: dead.failures, deadDue },
     ...{ deadConfig: dead.config, deadChanges: dead.changes },
     ...{ deadBatches: dead.batches, deadBatchesAt: dead.batchesAt, deadInFlight: dead.inFlight },
   }
 }
 
-/** As the scripts keep it until the batch has finished. */
+/** The last message in the form that the scripts store until the batch has finished. */
 function lastBytes(last: LastMessage | null): Buffer {
   if (last === null) return Buffer.alloc(0)
   const { id, priority, timeToLive, deliveryLimit, headers, payload } = last
@@ -541,23 +518,26 @@ function withResults(claims: readonly Claim[], results: readonly (Buffer | null)
   })
 }
 
-/** `bytesOf`: what goes with a claim of an index. */
+/** The replies of a script for claims: each call gets a page, and can answer for fewer claims if they are large. `bytesOf`: the further bytes of the claim at an index. */
 async function inPages<R>(
   claims: readonly Claim[],
-  page: (claims: readonly Claim[], from: number) => Promise<readonly R[]>,
+  ask: (page: readonly Claim[], from: number) => Promise<readonly R[]>,
   bytesOf: (at: number) => number = () => 0,
 ): Promise<R[]> {
-  const results: R[] = []
-  for (let from = 0, to = 0; from < claims.length; from = to) {
-    let bytes = 0
+  const answers: R[] = []
+  while (answers.length < claims.length) {
+    const from = answers.length
+    let [to, bytes] = [from, 0]
     do bytes += bytesOf(to++)
     while (to < claims.length && to - from < MOST_HANDLED && bytes + bytesOf(to) <= RESULT_BYTES)
-    results.push(...(await page(claims.slice(from, to), from).catch(partly(from > 0))))
+    const some = await ask(claims.slice(from, to), from).catch(partly(from > 0))
+    if (some.length === 0) throw new InternalError('claims-reply', 'there is none')
+    answers.push(...some)
   }
-  return results
+  return answers
 }
 
-/** `isPartly`: of earlier pages of the same call something was carried out, whatever became of this one. */
+/** `isPartly`: earlier pages of the same call were carried out, whatever the outcome of this one. */
 function partly(isPartly: boolean): (error: unknown) => never {
   return (error) => {
     if (!isPartly || !(error instanceof ConnectionError)) throw error

@@ -8,39 +8,39 @@ import { run } from './run.js'
 import type { KeysOf } from './script.js'
 import type { Sender } from './sender.js'
 
-/** Another value of a repeat, and its messages. */
+/** A new value of a repeat, and its messages. */
 export interface RepeatChange {
-  /** The value as the caller knows it; empty for none. */
+  /** The value that the caller knows; empty for none. */
   readonly known: Buffer
-  /** Empty to remove the repeat. */
+  /** The new value; empty to remove the repeat. */
   readonly value: Buffer
   /** When the next message has to be prepared; `null` for never. */
   readonly at: number | null
-  /** `PRIORITIES` where the records have a group. */
+  /** The priority of the messages; `PRIORITIES` if the records have a group. */
   readonly priority: number
-  /** The id of a message that is removed unless it is visible or a consumer has it; empty for none. */
+  /** The id of a message to remove unless it is visible or a consumer has it; empty for none. */
   readonly withdrawn: Buffer
-  /** For each message three: its id, when it is visible, its record. */
+  /** Three items for each message: its id, when it is visible, its record. */
   readonly items: readonly Buffer[]
 }
 
-/** How many repeats are read together. */
+/** The most repeats read together. */
 const READS = 100
-/** Repeats up to this size are read together. */
+/** The largest repeat that is read together with others. */
 const SMALL_BYTES = 65_536
-/** Of what is kept of a repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
+/** The most bytes of a stored repeat beside its payload: the headers, whose characters JSON can make six times as long, and little else. */
 const OTHER_BYTES = 1024 * 1024
-/** The script's answer where the groups have left too many changes unread. */
+/** The script's reply if the groups have left too many changes unread. */
 const BEHIND = -(2 ** 31)
 
 interface Params {
   readonly keys: ReliableKeys
   readonly scriptKeys: KeysOf<typeof scripts.repeat.source>
-  /** The name by which the change stream knows the caller. */
+  /** The caller's name in the change stream. */
   readonly client: string
 }
 
-/** What Redis has of the repeats of one reliable queue. */
+/** The repeats of one reliable queue in Redis. */
 export class RepeatStore {
   readonly #sender: Sender
   readonly #settings: Settings
@@ -52,7 +52,7 @@ export class RepeatStore {
     this.#params = params
   }
 
-  /** 1, or 0 when the value was another one; where there is room for some of the messages only, -1 less how many that are. */
+  /** Changes a repeat; resolves with 1, with 0 if the value was another one, or, if not all messages fit, with -1 less the number that fit. */
   async change(name: Buffer, { known, value, at, priority, withdrawn, items }: RepeatChange): Promise<number> {
     const { keys, scriptKeys, client } = this.#params
     const result = await run(
@@ -71,7 +71,7 @@ export class RepeatStore {
         client,
         items,
       },
-      { idempotent: true }, // a second time the value is another one, and nothing happens
+      { resend: 'undoes' }, // a second time the value is another one, unless later calls have made it what it was
     )
     if (result === BEHIND) throw new ChangesBehindError()
     return result
@@ -87,13 +87,13 @@ export class RepeatStore {
     return score === null ? null : Number(asText(score))
   }
 
-  /** All repeats by their names; `null` for one that was removed meanwhile, the number of bytes for one that is larger than any can be. */
+  /** All repeats by their names; `null` for one that was removed meanwhile, the number of bytes for one that is too large. */
   async *all(): AsyncGenerator<[name: Buffer, value: Buffer | number | null], void> {
     const { repeats } = this.#params.keys
     const most = mostRepeatBytes(this.#settings.maxPayloadBytes)
     const names = asArray(await this.#call('HKEYS', repeats)).map(asBytes)
     for (const page of pagesOf(names, READS)) {
-      // together but for the large ones: any client can have written any number of any size
+      // together except for large ones: any client can have written any number of any size
       const sizes = (await Promise.all(page.map((name) => this.#call('HSTRLEN', repeats, name)))).map(asInteger)
       const small = page.filter((_, at) => (sizes[at] ?? 0) <= SMALL_BYTES)
       const values = small.length === 0 ? [] : asArray(await this.#call('HMGET', repeats, ...small))
@@ -107,11 +107,11 @@ export class RepeatStore {
   }
 
   #call(command: string, ...args: readonly (string | Buffer)[]): Promise<unknown> {
-    return this.#sender.call(command, args, { idempotent: true })
+    return this.#sender.call(command, args, { resend: 'reads' })
   }
 }
 
-/** How large what is kept of a repeat can be; a poll reads none that is larger. */
+/** The largest stored repeat; a poll does not read a larger one. */
 export function mostRepeatBytes(maxPayloadBytes: number): number {
   return Math.ceil(maxPayloadBytes / 3) * 4 + OTHER_BYTES
 }

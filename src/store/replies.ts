@@ -1,6 +1,6 @@
 import { InternalError, describe } from '../errors.js'
 
-/** Decoders of raw replies. Bulk strings arrive as `Buffer`; a shape that a script cannot return is a bug, not data. */
+/** Decoders of raw replies. Bulk strings arrive as `Buffer`; a shape that a script cannot return is a fault, not data. */
 
 export function asInteger(reply: unknown): number {
   if (typeof reply === 'number' && Number.isSafeInteger(reply)) return reply
@@ -9,7 +9,7 @@ export function asInteger(reply: unknown): number {
   throw unexpected('an integer', reply)
 }
 
-/** An integer that can be so large that it is sent as text: the client's parser rounds integers just below 2^53. */
+/** An integer that is sent as text because it can be large: the client's parser rounds integers just below 2^53. */
 export function asLargeInteger(reply: unknown): number {
   return asInteger(typeof reply === 'number' ? reply : asNumber(reply))
 }
@@ -18,7 +18,7 @@ export function asLargeIntegerOrNull(reply: unknown): number | null {
   return reply === null ? null : asLargeInteger(reply)
 }
 
-/** 1 or another number: whether it is so. */
+/** True for 1, false for any other number. */
 export function asFlag(reply: unknown): boolean {
   return asInteger(reply) === 1
 }
@@ -50,7 +50,7 @@ export function asNumber(reply: unknown): number {
   return number
 }
 
-/** A time in milliseconds, or `null` where there is an empty text. */
+/** A time in milliseconds, or `null` for an empty text. */
 export function asTime(reply: unknown): number | null {
   return asText(reply) === '' ? null : asNumber(reply)
 }

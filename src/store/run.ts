@@ -1,22 +1,22 @@
-import type { CommandArg, Sender } from './sender.js'
+import type { CallOptions, CommandArg, Sender } from './sender.js'
 import { toError } from '../errors.js'
 import { commandArgs, type ArgsOf, type KeysOf, type Script, type ScriptSource } from './script.js'
 
 export type { Sender } from './sender.js'
 
-/** The scripts that a server has run for each sender: it knows them, unless it was flushed or another one has taken its place. */
+/** The scripts that a server has run for each sender, and knows, unless it was flushed or replaced. */
 const known = new WeakMap<object, Set<string>>()
 
 /**
- * The one place that sends scripts: by hash, and by text when the server does not know the hash (new, flushed, failed over). The first time the text is
- * sent at once where the arguments are larger, so that these are not sent twice.
+ * The only function that sends scripts: by hash, and by text if the server does not know the hash (new, flushed, failed over). The first time it sends
+ * the text at once if the arguments are larger, so that these are not sent twice.
  */
 export async function run<S extends ScriptSource, R>(
   sender: Sender,
   script: Script<S, R>,
   keys: KeysOf<S>,
   args: ArgsOf<S>,
-  options?: { idempotent?: boolean },
+  options?: CallOptions,
 ): Promise<R> {
   const { source } = script
   const list = commandArgs(source, keys, args)
@@ -37,12 +37,12 @@ export async function run<S extends ScriptSource, R>(
   return script.decode(reply)
 }
 
-/** Others can flush the scripts between two commands of a pipeline; in the last round each call has the text. */
+/** The most rounds of a pipeline: another client can flush the scripts between two commands; in the last round each call has the text. */
 const MOST_ROUNDS = 3
 
 /**
- * Many runs of one script in one pipeline. A pipeline cannot react to an unknown hash on its way, so the calls that met
- * one are sent once more, the first of them with the text.
+ * Many runs of one script in one pipeline. A pipeline cannot react to an unknown hash, so the calls that met
+ * one are sent again, the first of them with the text.
  */
 export async function runMany<S extends ScriptSource, R>(
   sender: Pick<Sender, 'pipeline'>,
@@ -68,7 +68,7 @@ export async function runMany<S extends ScriptSource, R>(
   return replies.map((reply) => (reply instanceof Error ? reply : decoded(script, reply)))
 }
 
-/** One reply that is none must not cost the others. */
+/** Decodes a reply; an invalid one becomes an error, so that it does not affect the others. */
 function decoded<S extends ScriptSource, R>(script: Script<S, R>, reply: unknown): R | Error {
   try {
     return script.decode(reply)
@@ -83,7 +83,7 @@ function scriptsOf(sender: object): Set<string> {
   return scripts
 }
 
-/** About. */
+/** The approximate bytes of arguments. */
 function bytesOf(list: readonly CommandArg[]): number {
   return list.reduce((sum, { length }) => sum + length, 0)
 }

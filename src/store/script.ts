@@ -2,7 +2,7 @@ import type { CommandArg } from './sender.js'
 
 export type { CommandArg } from './sender.js'
 
-/** A script as the generator writes it: its text, and the names and types that its header declares. */
+/** A script from the generator: its text, and the names and types that its header declares. */
 export interface ScriptSource {
   readonly name: string
   readonly sha1: string
@@ -35,7 +35,7 @@ export function script<const S extends ScriptSource, R>(source: S, decode: (repl
   return Object.freeze({ source, decode })
 }
 
-/** Keys and arguments in the order of the script's header, as EVAL and EVALSHA take them after the script itself. */
+/** Keys and arguments in the order of the script's header, for EVAL and EVALSHA. */
 export function commandArgs<S extends ScriptSource>(source: S, keys: KeysOf<S>, args: ArgsOf<S>): CommandArg[] {
   const list: CommandArg[] = [String(source.keys.length)]
   for (const key of source.keys) list.push(keys[key as keyof KeysOf<S>])

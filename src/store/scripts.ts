@@ -32,21 +32,25 @@ export interface TransferReply {
   readonly subscribers: number
   /** The server's error about the order list; the script moved the messages regardless. */
   readonly orderError: string
-  /** How long the script worked by the server's clock; 0 where that stands still during a script. */
+  /** How long the script ran by the server's clock; 0 if that stands still during a script. */
   readonly workedUs: number
-  /** Who holds the lease of the queue, which is the leader's; `none`: no client does. */
+  /** The leader, which holds the lease of the queue; `none`: no client does. */
   readonly leader: 'self' | 'other' | 'none'
   /** When the lease ends, 0 when no client holds it. */
   readonly leaseUntil: number
-  /** Elements of the order list in no schedule that were set aside. */
+  /** Elements of the order list that were not in the schedule and were set aside. */
   readonly orphans: number
   /** The server's error about the quarantine list; the script did the rest regardless. */
   readonly quarantineError: string
-  /** Unreadable entries that are due later, because the quarantine list cannot take them. */
+  /** Unreadable entries that were postponed, because the quarantine list cannot take them. */
   readonly postponed: number
-  /** What the next transfers have to know of large entries, so that they do not read these again; see the script. */
+  /** The large entries that the next transfers need not read again; see the script. */
   readonly largeHead: string
   readonly largeFirst: string
+  /** How many elements of buckets were moved to the schedule, plus the emptied buckets. */
+  readonly promoted: number
+  /** The server's error about the wheel; the script did the rest regardless. */
+  readonly wheelError: string
 }
 
 /** The result of a search that walks page by page. */
@@ -64,19 +68,19 @@ export interface IndexReply {
   readonly next: number | null
 }
 
-/** What one page of a list held. */
+/** The result for one page of a list. */
 export interface FilterListReply {
   readonly removed: number
-  /** How many elements at the right end to pass over next, `null` when this was the last page. */
+  /** How many elements at the right end to skip next, `null` if this was the last page. */
   readonly next: number | null
-  /** Which of the elements were found, by their positions in the arguments. */
+  /** The positions of the found elements in the arguments. */
   readonly found: readonly number[]
 }
 
-/** What one page of a schedule held. */
+/** The result for one page of a schedule. */
 export interface FilterScheduleReply {
   readonly removed: number
-  /** Behind which entry the next page starts, `null` when this was the last one. */
+  /** The entry after which the next page starts, `null` if this was the last page. */
   readonly next: { readonly afterScore: string; readonly after: Buffer } | null
   readonly found: readonly number[]
 }
@@ -90,15 +94,24 @@ export interface StatsReply {
   readonly delivered: number
   readonly quarantined: number
   readonly subscribers: number
+  /** The rank of the bucket from which to go on counting, `null` when all are counted. */
+  readonly more: number | null
 }
 
-/** A pending entry by its due time, as Redis writes it, and the bytes it begins with up to the end of its id. */
+/** The counts of some buckets of a wheel. */
+export interface WheelCountReply {
+  readonly pending: number
+  readonly overdue: number
+  readonly more: number | null
+}
+
+/** A pending entry by its due time, as Redis writes it, and its first bytes up to the end of its id. */
 export interface EntryName {
   readonly due: string
   readonly prefix: Buffer
 }
 
-/** What one page of a schedule is made of. */
+/** The entries of one page of a schedule. */
 export interface InspectScheduleReply {
   /** Where the next page starts, `null` when this was the last one. */
   readonly next: { readonly due: string; readonly skip: number } | null
@@ -106,23 +119,31 @@ export interface InspectScheduleReply {
   readonly malformed: number
   readonly malformedDue: number
   readonly old: number
-  /** Those that should be in the order list. */
+  /** The entries that should be in the order list. */
   readonly ordered: readonly EntryName[]
 }
 
-/** What one page of an order list is made of. */
+/** The elements of one page of an order list. */
 export interface InspectOrderReply {
   readonly examined: number
   readonly orphans: number
-  /** What the others begin with, up to the end of their ids. */
+  /** The first bytes of the other elements, up to the end of their ids. */
   readonly prefixes: readonly Buffer[]
 }
 
-/** What became of many entries. */
+/** The result of rescheduling an entry of a wheel. */
+export interface WheelRescheduleReply {
+  /** The new due time, or a negative code; `null` if there is no such entry, or it was not found yet. */
+  readonly due: number | null
+  /** Where to go on in the bucket, `null` after its end. */
+  readonly from: number | null
+}
+
+/** The results of many entries. */
 export interface OfferManyReply {
-  /** The time that their delays were added to, epoch milliseconds. */
+  /** The time to which the delays were added, epoch milliseconds. */
   readonly now: number
-  /** By the number of an entry, for those that were not simply added, what `offer` answers. */
+  /** The replies of `offer` for entries that were not simply added, by the number of the entry. */
   readonly others: ReadonlyMap<number, number>
 }
 
@@ -148,6 +169,12 @@ export const stats = script(generated.stats, asStatsReply)
 export const inspectOrder = script(generated.inspectOrder, asInspectOrderReply)
 export const inspectSchedule = script(generated.inspectSchedule, asInspectScheduleReply)
 export const transfer = script(generated.transfer, asTransferReply)
+export const wheelCancel = script(generated.wheelCancel, asInteger)
+export const wheelClear = script(generated.wheelClear, asWheelClearReply)
+export const wheelCount = script(generated.wheelCount, asWheelCountReply)
+export const wheelOffer = script(generated.wheelOffer, asOfferManyReply)
+export const wheelPromote = script(generated.wheelPromote, asFlag)
+export const wheelReschedule = script(generated.wheelReschedule, asWheelRescheduleReply)
 
 function asOfferManyReply(reply: unknown): OfferManyReply {
   const [now, ...pairs] = asArray(reply).map(asLargeInteger)
@@ -179,7 +206,7 @@ function asFilterScheduleReply(reply: unknown): FilterScheduleReply {
 }
 
 function asStatsReply(reply: unknown): StatsReply {
-  const [now, pending, overdue, nextDue, delivered, quarantined, subscribers] = asArray(reply)
+  const [now, pending, overdue, nextDue, delivered, quarantined, subscribers, more] = asArray(reply)
   return {
     now: asNumber(now),
     pending: asInteger(pending),
@@ -188,7 +215,28 @@ function asStatsReply(reply: unknown): StatsReply {
     delivered: asInteger(delivered),
     quarantined: asInteger(quarantined),
     subscribers: asInteger(subscribers),
+    more: asRank(more),
   }
+}
+
+function asRank(reply: unknown): number | null {
+  const rank = asInteger(reply)
+  return rank < 0 ? null : rank
+}
+
+function asWheelCountReply(reply: unknown): WheelCountReply {
+  const [pending, overdue, more] = asArray(reply)
+  return { pending: asInteger(pending), overdue: asInteger(overdue), more: asRank(more) }
+}
+
+function asWheelRescheduleReply(reply: unknown): WheelRescheduleReply {
+  if (Array.isArray(reply)) return { due: null, from: asInteger(reply[0]) }
+  return { due: asLargeIntegerOrNull(reply), from: null }
+}
+
+function asWheelClearReply(reply: unknown): { deleted: number; isMore: boolean } {
+  const [deleted, isMore] = asArray(reply)
+  return { deleted: asInteger(deleted), isMore: asFlag(isMore) }
 }
 
 function asInspectScheduleReply(reply: unknown): InspectScheduleReply {
@@ -219,7 +267,7 @@ function asLeader(reply: unknown): TransferReply['leader'] {
 function asTransferReply(reply: unknown): TransferReply {
   const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, leader, ...rest] =
     asArray(reply)
-  const [leaseUntil, orphans, quarantineError, postponed, largeHead, largeFirst] = rest
+  const [leaseUntil, orphans, quarantineError, postponed, largeHead, largeFirst, promoted, wheelError] = rest
   return {
     moved: asInteger(moved),
     next: asText(next) === '' ? null : asNumber(next),
@@ -237,5 +285,7 @@ function asTransferReply(reply: unknown): TransferReply {
     postponed: asInteger(postponed),
     largeHead: asText(largeHead),
     largeFirst: asText(largeFirst),
+    promoted: asInteger(promoted),
+    wheelError: asText(wheelError),
   }
 }

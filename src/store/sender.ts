@@ -1,16 +1,22 @@
 export type CommandArg = string | Buffer
 
-/** What is needed of a connection to run scripts. Rejections are already the package's own errors. */
+/**
+ * Why a command may be sent again when the connection breaks before its reply came: it only `reads`; it does no harm when its first attempt arrives after all
+ * later calls (`harmless`); or it can be carried out twice, but `undoes` what other calls do after it. Then it is sent again only once an earlier attempt
+ * cannot be carried out any more.
+ */
+export type Resend = 'reads' | 'harmless' | 'undoes'
+
+export interface CallOptions {
+  /** Without it the command is sent once. */
+  readonly resend?: Resend | undefined
+  /** When the call began that the command is a part of: it is sent again no later than if it had begun then. */
+  readonly startedAt?: number | undefined
+}
+
+/** The part of a connection that runs scripts. It rejects with the package's own errors. */
 export interface Sender {
-  /**
-   * `idempotent` commands may be sent again when the connection breaks before their reply came; where they are a part of a call, no later
-   * than if they had begun with it at `startedAt`.
-   */
-  call(
-    command: string,
-    args: readonly CommandArg[],
-    options?: { idempotent?: boolean; startedAt?: number },
-  ): Promise<unknown>
+  call(command: string, args: readonly CommandArg[], options?: CallOptions): Promise<unknown>
   /** One result or error per command, in order. */
   pipeline(commands: readonly (readonly [command: string, args: readonly CommandArg[]])[]): Promise<unknown[]>
 }

@@ -3,14 +3,75 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 /** A proxy between the client under test and Redis that fails on demand. */
 export interface FlakyServer {
   readonly port: number
-  /** Cuts every connection; new ones work. */
+  /**
+   * Cuts every connection; new ones work.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * kit.redis.disconnect()
+   * ```
+   */
   disconnect(): void
-  /** Cuts every connection and refuses new ones, as a server that is down, until `start`. */
+  /**
+   * Cuts every connection and refuses new ones until `start`, like a server that is down.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * kit.redis.stop()
+   * kit.redis.start()
+   * ```
+   */
   stop(): void
+  /**
+   * Lets new connections through again, after `stop`.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * kit.redis.stop()
+   * kit.redis.start()
+   * ```
+   */
   start(): void
-  /** Keeps connections open and lets nothing through, as a network that swallows packets, until `thaw` cuts them. */
+  /**
+   * Keeps connections open but passes no byte, like a network that drops packets, until `thaw` cuts them.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * kit.redis.freeze()
+   * kit.redis.thaw()
+   * ```
+   */
   freeze(): void
+  /**
+   * Cuts the connections that `freeze` kept open; new ones work.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * kit.redis.freeze()
+   * kit.redis.thaw()
+   * ```
+   */
   thaw(): void
+  /**
+   * Cuts every connection and stops listening. The test kit does it in its `close`.
+   *
+   * @throws nothing
+   *
+   * @example
+   * ```ts
+   * await kit.redis.close()
+   * ```
+   */
   close(): Promise<void>
 }
 
@@ -64,7 +125,7 @@ export async function flakyServer(target: { readonly host: string; readonly port
     },
     thaw: () => {
       isFrozen = false
-      cut() // a stream with a hole is of no use
+      cut() // a stream with missing bytes is useless
     },
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))

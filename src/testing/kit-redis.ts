@@ -1,14 +1,16 @@
 import { Redis } from 'ioredis'
 import { ConnectionError } from '../errors.js'
-import type { ReliableKeys } from '../keys.js'
+import type { QueueKeys, ReliableKeys } from '../keys.js'
 import { resolveSettings } from '../options.js'
 import { advised } from '../redis/connections/connect-advice.js'
 import { translateError } from '../redis/replies/server-errors.js'
+import { ASIDE } from '../store/due-keys.js'
 import { ReliableGroupStore } from '../store/reliable-group-store.js'
 import type { Sender } from '../store/sender.js'
+import { WheelStore } from '../store/wheel-store.js'
 import type { Delivering } from './tracking-client.js'
 
-/** The kit's own way to Redis, which never fails on purpose. */
+/** The kit's own connection to Redis, which does not fail on purpose. */
 export class KitRedis {
   readonly #raw: Redis
   readonly #sender: Sender
@@ -35,17 +37,19 @@ export class KitRedis {
     return new KitRedis(raw)
   }
 
-  /** The first time after `now` at which something is due in a schedule, or admitted by the rate of a queue, epoch milliseconds. */
+  /** The first time after `now` at which a message is due in a schedule, or a queue's rate admits one, epoch milliseconds. */
   async first(schedules: readonly string[], rated: readonly ReliableKeys[], now: number): Promise<number | null> {
     const heads = await Promise.all(
-      schedules.map((key) => this.#raw.zrangebyscore(key, `(${now}`, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)),
+      schedules.map((key) => this.#raw.zrangebyscore(key, `(${now}`, `(${ASIDE}`, 'WITHSCORES', 'LIMIT', 0, 1)),
     )
     return least([...heads.map(scoreOf), ...(await this.#openings(rated, now))])
   }
 
-  /** The last time that is known of now. */
+  /** The last such time that is known now. */
   async last(schedules: readonly string[], rated: readonly ReliableKeys[], now: number): Promise<number | null> {
-    const tails = await Promise.all(schedules.map((key) => this.#raw.zrevrange(key, 0, 0, 'WITHSCORES')))
+    const tails = await Promise.all(
+      schedules.map((key) => this.#raw.zrevrangebyscore(key, `(${ASIDE}`, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)),
+    )
     const scores = [...tails.map(scoreOf), ...(await this.#openings(rated, now))].filter((score) => score !== null)
     return scores.length === 0 ? null : Math.max(...scores)
   }
@@ -56,11 +60,14 @@ export class KitRedis {
   }
 
   /**
-   * Whether nothing that is due at `now` lies where it should not be, and nothing is with a worker or on its way there. What a pause or a limit
-   * holds back is where it should be.
+   * Whether all messages due at `now` are delivered, and no worker has one or is about to get one. Messages held back by a pause or a limit
+   * count as delivered.
    */
   async isDelivered({ delayed, worked }: Delivering, now: number): Promise<boolean> {
-    const schedules = [...delayed.map(({ timeouts }) => timeouts), ...worked.map(({ ticks }) => ticks)]
+    const schedules = [
+      ...delayed.flatMap(({ timeouts, wheel }) => [timeouts, wheel]),
+      ...worked.map(({ ticks }) => ticks),
+    ]
     const counts = await Promise.all([
       ...schedules.map((key) => this.#raw.zcount(key, '-inf', now)),
       ...worked.map(async (keys) => {
@@ -80,7 +87,7 @@ export class KitRedis {
     ).queueTotals()
   }
 
-  /** When the rates of queues admit what they hold back now. */
+  /** When the rates of queues admit the messages that they hold back now. */
   #openings(rated: readonly ReliableKeys[], now: number): Promise<(number | null)[]> {
     return Promise.all(
       rated.map(async (keys) => {
@@ -90,9 +97,11 @@ export class KitRedis {
     )
   }
 
-  /** Removes keys and ends. */
-  async close(keys: readonly string[]): Promise<void> {
+  /** Removes keys and the buckets of delayed queues, and closes the connection. */
+  async close(keys: readonly string[], delayed: readonly QueueKeys[]): Promise<void> {
     try {
+      const settings = resolveSettings({}, Date.now)
+      await Promise.all(delayed.map((queue) => new WheelStore(this.#sender, queue, settings).clear()))
       if (keys.length > 0) await this.#raw.unlink(...keys)
     } finally {
       this.#raw.disconnect()
@@ -113,7 +122,7 @@ function senderOf(raw: Redis): Sender {
   }
 }
 
-/** Of a reply with at most one member and its score. */
+/** The score in a reply with at most one member. */
 function scoreOf([, score]: readonly string[]): number | null {
   return score === undefined ? null : Number(score)
 }

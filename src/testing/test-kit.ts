@@ -14,32 +14,32 @@ export interface TestKitOptions extends Omit<
   ClientOptions,
   'clock' | 'redis' | 'cluster' | 'sentinels' | 'name' | 'nameMapper'
 > {
-  /** A real Redis, not one of production: the kit's keys are in it. Default: `REDIS_URL`, else `redis://127.0.0.1:6379`. */
+  /** The URL of a real Redis, but not of production, because the kit writes keys. Default: `REDIS_URL`, else `redis://127.0.0.1:6379`. */
   readonly url?: string | undefined
-  /** Where the virtual clock begins. Default: now. */
+  /** The start of the virtual clock. Default: now. */
   readonly startAt?: Date | undefined
   /** How long, in real time, handlers may take and `until` waits, in milliseconds. 10 to 600,000; default 5,000. */
   readonly timeout?: Duration | undefined
 }
 
-/** Where a message of a reliable queue is. `'gone'`: it was acknowledged, removed or has expired. */
+/** The state of a message of a reliable queue. `'gone'`: it was acknowledged, removed or has expired. */
 export type KitState = 'delayed' | 'visible' | 'inFlight' | 'dead' | 'gone'
 
-/** A condition that the kit waited for did not hold in time. */
+/** A condition that the kit waited for was not met in time. */
 export class TestKitError extends RedelayedError {
   constructor(message: string) {
     super('ERR_TEST_KIT', message)
   }
 }
 
-/** How often the kit checks, in real time; what it waits for happens in other processes and sockets. */
+/** The time between checks, in real time, because the kit waits for other processes and sockets. */
 const CHECK_MS = 2
 /** A caller that began to wait after the announcement polls after this time. */
 const SWEEP_MS = 100
-/** Moments at which something is due, on the way of one `advance`. */
+/** The most due times on the way of one `advance`. */
 const MOST_STEPS = 100_000
 
-/** A client whose delays follow a clock that the test moves, on a real Redis that fails when the test says so. */
+/** A client whose delays follow a clock that the test moves, on a real Redis that fails on demand. */
 export class TestKit {
   readonly client: RedelayedClient
   /** Makes the connection to Redis fail. */
@@ -85,7 +85,7 @@ export class TestKit {
       through.port = String(redis.port)
       return new TestKit({ options: { ...options, url: through.href }, redis, raw, startAt: at, timeout: timeoutMs })
     } catch (error) {
-      await Promise.all([raw.close([]), redis?.close()])
+      await Promise.all([raw.close([], []), redis?.close()])
       throw error
     }
   }
@@ -111,11 +111,11 @@ export class TestKit {
   }
 
   /**
-   * Moves the clock, by milliseconds or a text such as `'30m'`: from one moment at which something is due in the client's queues
-   * to the next, and at each waits until it was delivered and the client's workers are done with it.
+   * Moves the clock, by milliseconds or a text such as `'30m'`, from one due time of the client's queues
+   * to the next, and at each waits until all due messages are delivered and the client's workers have handled them.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: it is no duration
-   * @throws TestKitError `ERR_TEST_KIT`: a handler took longer than `timeout`, or there is something due at more than 100,000 moments
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: it is not a duration
+   * @throws TestKitError `ERR_TEST_KIT`: a handler took longer than `timeout`, or there are more than 100,000 due times
    * @example
    * ```ts
    * await delayed.offer('to ada', 30, 'minutes')
@@ -130,7 +130,7 @@ export class TestKit {
   }
 
   /**
-   * Delivers what is due, without moving the clock; for messages that were offered without a delay, and after a failure.
+   * Delivers due messages without moving the clock: for messages without a delay, and after a failure.
    *
    * @throws TestKitError `ERR_TEST_KIT`: a handler took longer than `timeout`
    * @example
@@ -144,7 +144,7 @@ export class TestKit {
   }
 
   /**
-   * Moves the clock to the last moment at which anything is due now, and delivers everything on the way.
+   * Moves the clock to the last due time that is known now, and delivers all messages on the way.
    *
    * @throws TestKitError `ERR_TEST_KIT`: as `advance`
    * @example
@@ -154,6 +154,8 @@ export class TestKit {
    * ```
    */
   async runAll(): Promise<void> {
+    const promoted = await this.#raw.last(this.#tracking.wheels(), [], this.#now) // until then the last due time is unknown
+    if (promoted !== null) await this.#move(Math.max(this.#now, promoted))
     const last = await this.#raw.last(this.#tracking.schedules(), this.#tracking.delivering().worked, this.#now)
     await this.#move(Math.max(this.#now, last ?? 0))
   }
@@ -161,7 +163,7 @@ export class TestKit {
   /**
    * Waits, in real time, until a message of a reliable queue is in a state.
    *
-   * @throws TestKitError `ERR_TEST_KIT`: it was not within `timeout`
+   * @throws TestKitError `ERR_TEST_KIT`: it was not in that state within `timeout`
    * @example
    * ```ts
    * const { id } = await mails.add({ to: 'ada' })
@@ -183,7 +185,7 @@ export class TestKit {
   /**
    * Waits, in real time, until a condition holds.
    *
-   * @throws TestKitError `ERR_TEST_KIT`: it did not within `timeout`
+   * @throws TestKitError `ERR_TEST_KIT`: it did not hold within `timeout`
    * @example
    * ```ts
    * await kit.eventually(async () => (await queue.size()) === 3, 'three mails are there')
@@ -230,7 +232,7 @@ export class TestKit {
     await this.close()
   }
 
-  /** One after the other, also when no caller waits for the last one. */
+  /** Moves the clock, one call after the other, even if no caller waits for the last one. */
   #move(target: number): Promise<void> {
     this.#moving = this.#moving.catch(() => undefined).then(() => this.#step(target))
     return this.#moving
@@ -251,10 +253,10 @@ export class TestKit {
     }
   }
 
-  /** What is due now is where it belongs, and no handler works on it any more. */
+  /** Waits until all due messages are delivered, and no handler works on one any more. */
   async #deliver(): Promise<void> {
     const delivering = this.#tracking.delivering()
-    await this.#raw.wake(this.#tracking.channels()) // also for waits of the test's own, of which the kit does not know
+    await this.#raw.wake(this.#tracking.channels()) // also for waits of the test that the kit does not know
     await this.eventually(async () => {
       const isDone =
         (await this.#raw.isDelivered(delivering, this.#now)) && this.#tracking.workers.every((worker) => worker.isIdle)
@@ -268,11 +270,12 @@ export class TestKit {
     this.redis.start()
     await this.client.shutdown()
     const shards = this.#tracking.shardsOf([...this.#names])
-    const keys = [...this.#names, ...shards].flatMap((name) =>
+    const names = [...this.#names, ...shards]
+    const keys = names.flatMap((name) =>
       [queueKeys(name), reliableKeys(name), reliableKeys(deadLettersOf(name))].flatMap(listKeys),
     )
     try {
-      await this.#raw.close(keys)
+      await this.#raw.close(keys, names.map(queueKeys))
     } finally {
       await this.redis.close()
     }

@@ -13,13 +13,13 @@ import type { PayloadOf, WorkerQueue, WorkerQueues, WorkerSource } from '../work
 import type { Worker } from '../workers/worker.js'
 import type { WorkerOptions } from '../workers/worker-options.js'
 
-/** What is delivered without a call: delayed queues that are held, and reliable queues that have a worker. */
+/** The queues that deliver without a call: delayed queues that exist, and reliable queues with a worker. */
 export interface Delivering {
   readonly delayed: readonly QueueKeys[]
   readonly worked: readonly ReliableKeys[]
 }
 
-/** A client that remembers which queues were got from it, and with a clock of the test's. */
+/** A client that remembers its queues, and uses the test's clock. */
 export class TrackingClient extends RedelayedClient {
   readonly workers: Worker[] = []
   readonly #delayed = new Map<string, QueueKeys>()
@@ -81,9 +81,9 @@ export class TrackingClient extends RedelayedClient {
     return names.flatMap((name) => this.#shards.get(name) ?? [])
   }
 
-  /** The sorted sets that say when something is due, or when a group may have its next message. */
+  /** The sorted sets with due times, or with the times of groups' next messages. */
   schedules(): string[] {
-    const delayed = [...this.#delayed.values()].map(({ timeouts }) => timeouts)
+    const delayed = [...this.#delayed.values()].flatMap(({ timeouts, wheel }) => [timeouts, wheel])
     const reliable = [...this.#reliable.values()].flatMap(({ due, inFlight, ticks, groupWakes }) => [
       ...due,
       inFlight,
@@ -93,7 +93,12 @@ export class TrackingClient extends RedelayedClient {
     return [...delayed, ...reliable]
   }
 
-  /** On which the client receives that something is due. */
+  /** The sorted sets with the times of promotions. */
+  wheels(): string[] {
+    return Array.from(this.#delayed.values(), ({ wheel }) => wheel)
+  }
+
+  /** The channels on which the client receives due times. */
   channels(): string[] {
     return [...this.#delayed.values(), ...this.#reliable.values()].map(({ channel }) => channel)
   }

@@ -1,12 +1,12 @@
-/** What the timing code needs of time; tests pass one that they advance themselves. */
+/** The time source of the timing code; tests pass one that they advance themselves. */
 export interface Clock {
-  /** Milliseconds that only rise, with fractions; not related to any date. */
+  /** Milliseconds with fractions that never decrease; not related to any date. */
   now(): number
   setTimeout(callback: () => void, ms: number): unknown
   clearTimeout(handle: unknown): void
 }
 
-/** The process's monotonic clock, so that a jump of the wall clock moves no timer. */
+/** The process's monotonic clock, so that a jump of the wall clock does not move timers. */
 export const systemClock: Clock = Object.freeze({
   now: () => performance.now(),
   setTimeout: (callback: () => void, ms: number) => setTimeout(callback, ms),

@@ -4,15 +4,15 @@ import type { Clock } from './clock.js'
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 /**
- * Linux lets a wait end late by a thousandth of its length (up to 100 ms), so a longer one stops this far before the
- * deadline, as a part of what remains, and the next one does the rest.
+ * Linux lets a wait end late by a thousandth of its length (up to 100 ms), so a long wait stops this fraction of the
+ * remaining time before the deadline, and a second one covers the rest.
  */
 const SHORT_MS = 100
 const SLACK = 0.01
 
 /**
- * One pending deadline on a monotonic clock. It fires once, never early, and knows nothing of Redis. The owner chooses
- * between two ways of arming it: `lower` keeps the earlier of two deadlines, `replace` forgets the old one.
+ * One pending deadline on a monotonic clock. It fires once and never early. The owner arms it in
+ * two ways: `lower` keeps the earlier of two deadlines, `replace` forgets the old one.
  */
 export class DeadlineTimer {
   readonly #clock: Clock

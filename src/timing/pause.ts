@@ -17,7 +17,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** As the promise; or rejects with the signal's reason when that aborts first, and what becomes of the promise is ignored. */
+/** Settles as the promise, unless the signal aborts first: then rejects with its reason and ignores the promise. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(toError(signal.reason))
@@ -27,12 +27,12 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Prom
   })
 }
 
-/** After what this turn of the event loop still does. */
+/** Resolves in the next turn of the event loop. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** What the promise resolves with; `undefined` when it rejects, and after `ms` at the latest. */
+/** Resolves as the promise; with `undefined` if it rejects or takes longer than `ms`. */
 export async function atMost<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<undefined>((resolve) => (timer = setTimeout(() => resolve(undefined), ms)))

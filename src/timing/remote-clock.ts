@@ -1,6 +1,6 @@
 import type { Clock } from './clock.js'
 
-/** Dates in milliseconds are doubles with steps of 0.00024: a bound that is missed by so little is met. */
+/** The tolerance for comparisons: dates in milliseconds are doubles with steps of 0.00024. */
 const ROUNDING_MS = 0.01
 
 /**
@@ -25,12 +25,12 @@ export class RemoteClock {
     if (offset === undefined || offset < lower - ROUNDING_MS || offset > upper + ROUNDING_MS) this.#offset = upper
   }
 
-  /** At what time something sent at the local time runs there; nothing is known before the first reply. */
+  /** The remote time at which a command sent at `localTime` runs; `undefined` before the first reply. */
   toRemote(localTime: number): number | undefined {
     return this.#offset === undefined ? undefined : localTime + this.#offset
   }
 
-  /** When to send, on the local clock, what is to run at `remoteTime`; now, when nothing was observed yet. */
+  /** The local time at which to send a command that is to run at `remoteTime`; now, before the first reply. */
   toLocal(remoteTime: number): number {
     return this.#offset === undefined ? this.#clock.now() : remoteTime - this.#offset
   }

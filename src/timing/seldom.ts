@@ -2,7 +2,7 @@ import type { Clock } from './clock.js'
 
 const PAUSE_MS = 60_000
 
-/** Whether something that is met again and again may be reported: once a minute for each of a few. */
+/** Limits the reports of recurring problems: once a minute for each of a few. */
 export class Seldom {
   readonly #clock: Pick<Clock, 'now'>
   readonly #reported = new Map<string, number>()

@@ -3,8 +3,8 @@ const YEAR_2100_MS = Date.UTC(2100, 0)
 const DAY_S = 86_400
 
 /**
- * The unit of the point in time that a delay of milliseconds most likely is, or `undefined` for an ordinary delay. As seconds since 1970 only what
- * is from yesterday to in 30 days counts, because as a delay that is a good 20 days; of these, whole minutes are delays.
+ * The unit of the timestamp that a delay of milliseconds most likely is; `undefined` for an ordinary delay. Seconds since 1970 count only
+ * from yesterday to 30 days ahead, because such a number is also a delay of about 20 days; whole minutes of it are delays.
  */
 export function timestampUnit(delayMs: number, nowMs: number): 'milliseconds' | 'seconds' | undefined {
   if (delayMs >= YEAR_2001_MS && delayMs < YEAR_2100_MS) return 'milliseconds'

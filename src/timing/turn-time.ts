@@ -1,9 +1,9 @@
 import { nextTurn } from './pause.js'
 
-/** How long one piece of work keeps everything else waiting. */
+/** The longest that one piece of work occupies the event loop. */
 const MOST_MS = 20
 
-/** Measures work that takes the processor, so that it gives way to everything else that waits for the event loop. */
+/** Measures work that occupies the processor, so that it yields to other work of the event loop in time. */
 export class TurnTime {
   #since = performance.now()
 

@@ -13,9 +13,9 @@ const MILLIS: Readonly<Record<TimeUnit, number>> = Object.freeze({
 })
 
 /**
- * A delay in whole milliseconds. Fractions are refused, also of larger units when they do not make whole milliseconds
- * (`1.5` seconds is 1,500 ms and fine); so are negative and non-finite numbers and delays above 2^53-1 ms. A text such as `'5s'`
- * has its unit in it.
+ * Converts a delay to whole milliseconds. Refuses fractions of a millisecond (`1.5` seconds is 1,500 ms and
+ * fine), negative and non-finite numbers, and delays above 2^53-1 ms. A text such as `'5s'` includes
+ * its unit.
  */
 export function toMillis(what: string, amount: unknown, unit?: unknown): number {
   if (unit === undefined) return durationMs(what, amount)

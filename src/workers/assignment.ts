@@ -11,34 +11,34 @@ import type { ReliableMessage } from '../reliable/message.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { pause } from '../timing/pause.js'
 import type { Handler, HandlerContext } from './handlers.js'
-import { HandlerTimeoutError, LeaseLostError, RejectMessage, RetryLater } from './outcomes.js'
+import { HandlerTimeoutError, RejectMessage, RetryLater, VisibilityLostError } from './outcomes.js'
 import type { RetryDelay } from './retry-delays.js'
 
-/** What became of a message in a worker. */
+/** The outcome of a message in a worker. */
 export type Outcome =
   | { readonly is: 'completed'; readonly result?: unknown }
   | { readonly is: 'deferred'; readonly delayMs: number }
   | { readonly is: 'failed'; readonly error: Error; readonly delayMs: number }
   | { readonly is: 'rejected'; readonly error: Error }
   | { readonly is: 'released' }
-  /** Another consumer has it, or will get it. */
+  /** Another consumer has the message, or will get it. */
   | { readonly is: 'lost'; readonly error: Error }
 
 const ANSWER_RETRY_MS = 200
 
 export const COMPLETED: Outcome = Object.freeze({ is: 'completed' })
 
-/** One message of a worker, from its arrival until Redis knows its outcome. */
+/** One message of a worker, from its arrival until Redis has its outcome. */
 export class Assignment {
   readonly queue: ReliableQueue
   readonly message: ReliableMessage
-  /** The name of the queue that the worker was given, where `queue` is one of its shards. */
+  /** The name of the worker's queue, of which `queue` may be a shard. */
   readonly source: string
-  /** What its handler returned, as it is kept; `null` for nothing. */
+  /** The encoded result of the handler; `null` for none. */
   result: Buffer | null = null
-  /** When its handler was called, by the monotonic clock. */
+  /** When the handler was called, by the monotonic clock. */
   begunAt: number | undefined
-  /** Its handler has ended; Redis may not know the outcome yet. */
+  /** Whether the handler has ended; Redis may not have the outcome yet. */
   isHandled = false
   #abort: AbortController | undefined
   #reason: Error | undefined
@@ -58,7 +58,7 @@ export class Assignment {
   }
 
   /**
-   * Runs the handler, of which a plain result costs no promise, unless the message is lost. Never throws or rejects. A suspect is begun first
+   * Runs the handler, unless the message is lost; a result that is not a promise costs none. Never throws or rejects. A suspect is begun first
    * with `visibilityTimeout`.
    */
   handle(
@@ -69,14 +69,14 @@ export class Assignment {
   ): Outcome | Promise<Outcome> {
     this.begunAt = performance.now()
     if (this.message.isSuspect) return this.#handleSuspect(handler, timeout, retryDelay, visibilityTimeout)
-    // no heartbeat may have come between: the handler before can have blocked the process
-    if (!this.message.isHeld) this.abort(new LeaseLostError())
+    // there may have been no heartbeat: the previous handler can have blocked the process
+    if (!this.message.isHeld) this.abort(new VisibilityLostError())
     if (this.#reason !== undefined) return this.#outcomeOf(this.#reason, retryDelay)
     try {
       const result = handler(this.message.payload, this.#context())
       if (isThenable(result))
         return this.#end(result, timeout).then(outcomeOf, (thrown: unknown) => this.#outcomeOf(thrown, retryDelay))
-      const reason = this.#reason as Error | undefined // aborted while the handler was called
+      const reason = this.#reason as Error | undefined // set if the handler's call aborted it
       return reason === undefined ? outcomeOf(result) : this.#outcomeOf(reason, retryDelay)
     } catch (thrown) {
       return this.#outcomeOf(thrown, retryDelay)
@@ -90,7 +90,7 @@ export class Assignment {
     visibilityTimeout: number,
   ): Promise<Outcome> {
     try {
-      if (!(await this.queue.begin(this.message, visibilityTimeout))) this.abort(new LeaseLostError())
+      if (!(await this.queue.begin(this.message, visibilityTimeout))) this.abort(new VisibilityLostError())
     } catch (thrown) {
       const error = toError(thrown)
       // A message that cannot be decoded has failed. After any other error Redis redelivers the message when its visibility ends.
@@ -113,9 +113,9 @@ export class Assignment {
     for (; ; answer = undefined) {
       answer ??= await this.#send(outcome).catch(toError)
       if (answer === true) return outcome
-      // false while the message is held: most likely an attempt was carried out whose reply was lost
+      // false while the message is held: most likely an attempt with a lost reply was carried out
       if (answer === false) {
-        return isUnknown && this.message.isHeld ? outcome : { is: 'lost', error: new LeaseLostError() }
+        return isUnknown && this.message.isHeld ? outcome : { is: 'lost', error: new VisibilityLostError() }
       }
       const mayPass = answer instanceof RedelayedError && isTransient(answer)
       if (!mayPass || !this.message.isHeld || !mayTryAgain()) return { is: 'lost', error: answer }
@@ -124,7 +124,7 @@ export class Assignment {
     }
   }
 
-  /** What the handler gives, or a rejection with the reason of the signal, whichever is first: a handler may never end. */
+  /** Settles as the handler's promise, or rejects with the signal's reason, whichever is first: a handler may never end. */
   #end(result: PromiseLike<unknown>, timeout: number | undefined): Promise<unknown> {
     const ended = new Promise<unknown>((resolve, reject) => {
       this.#cut = reject
@@ -132,12 +132,12 @@ export class Assignment {
       void Promise.resolve(result).then(resolve, reject)
     })
     if (timeout === undefined) return ended
-    const passed = performance.now() - (this.begunAt ?? NaN) // until it gave its promise
+    const passed = performance.now() - (this.begunAt ?? NaN) // until the handler returned its promise
     const timer = setTimeout(() => this.abort(new HandlerTimeoutError(timeout)), Math.max(0, timeout - passed))
     return ended.finally(() => clearTimeout(timer))
   }
 
-  /** The signal is made when a handler asks for it: most do not, and it costs more than all else here. */
+  /** The handler's context. Its signal is made on first use: most handlers need none, and it costs more than the rest. */
   #context(): HandlerContext {
     const signal = (): AbortSignal => this.#signal
     const { source, message } = this
@@ -181,8 +181,8 @@ export class Assignment {
     if (thrown instanceof RetryLater) return { is: 'deferred', delayMs: thrown.delayMs }
     const error = toError(thrown)
     if (thrown === this.#reason) {
-      // of the worker's own making; what a handler throws by itself is a failure, whatever it is
-      if (error instanceof LeaseLostError) return { is: 'lost', error }
+      // only the worker makes this error; any error of a handler is a failure
+      if (error instanceof VisibilityLostError) return { is: 'lost', error }
       if (error instanceof ShutdownError) return { is: 'released' }
     }
     if (error instanceof RejectMessage) return { is: 'rejected', error }
@@ -190,7 +190,7 @@ export class Assignment {
   }
 }
 
-/** As `await` sees it: also a function can be one, such as a proxy for a remote call. */
+/** Whether `await` would wait for the value; also a function can be thenable, such as a proxy for a remote call. */
 function isThenable(result: unknown): result is PromiseLike<unknown> {
   if ((typeof result !== 'object' && typeof result !== 'function') || result === null) return false
   return 'then' in result && typeof result.then === 'function'

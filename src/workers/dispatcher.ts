@@ -12,7 +12,7 @@ interface Params {
   readonly onHandled: (assignment: Assignment, outcome: Outcome) => void
 }
 
-/** Gives messages to the handler, so many at the same time as the worker's concurrency says; the others wait here. */
+/** Gives messages to the handler, as many at a time as the worker's concurrency; the others wait here. */
 export class Dispatcher {
   readonly #params: Params
   readonly #waiting: Assignment[] = []
@@ -36,14 +36,14 @@ export class Dispatcher {
     return this.#active + this.#waiting.length
   }
 
-  /** It is handled from the next `fill` on. */
+  /** Adds a message, which the next `fill` may begin. */
   add(assignment: Assignment): void {
     this.#waiting.push(assignment)
   }
 
   /**
-   * Begins what there is room for; as many in one turn as may work at the same time, so that handlers which never wait keep neither
-   * acknowledgements nor heartbeats from their turn.
+   * Begins messages up to the concurrency, also per turn of the event loop, so that handlers which never wait do not delay
+   * acknowledgements and heartbeats.
    */
   fill(): void {
     const { handler, retryDelay, settings } = this.#params
@@ -67,12 +67,12 @@ export class Dispatcher {
     })
   }
 
-  /** No handler is called from now on. */
+  /** Calls no more handlers. */
   close(): void {
     this.#isClosed = true
   }
 
-  /** The messages that no handler has seen. */
+  /** Removes and returns the messages that no handler has seen. */
   takeWaiting(): Assignment[] {
     return this.#waiting.splice(0)
   }

@@ -7,19 +7,19 @@ import { atMost } from '../timing/pause.js'
 import { Assignment } from './assignment.js'
 import type { Sources, WorkerQueue } from './sources.js'
 
-/** Before a queue that failed is asked again. */
+/** The wait before a failed queue is polled again. */
 const RETRY_MS = 1_000
-/** The same where the server refused for the moment. */
+/** The wait after a temporary refusal of the server. */
 const BRIEF_MS = 200
-/** So long does a queue that does not answer keep the others from being asked. */
+/** How long an unresponsive queue delays the polls of the others. */
 const PATIENCE_MS = 500
-/** What one poll can ask for. */
+/** The most messages of one poll. */
 const MOST = 1_000
 
-/** Ends the other waits of a round. One for all: no caller sees it, and an error takes longer to make than a message. */
+/** Ends the other waits of a round. Shared, because no caller sees it, and making an error takes longer than handling a message. */
 const OVER = new ShutdownError('the worker waits no longer')
 
-/** What came of a poll. */
+/** The result of a poll. */
 interface Reply {
   readonly messages: readonly ReliableMessage[]
   readonly thrown?: unknown
@@ -31,18 +31,18 @@ interface Ending {
   readonly over: Promise<void>
 }
 
-/** Takes messages from the queues of a worker. A queue that fails, or does not answer, does not keep the others from being asked. */
+/** Takes messages from the queues of a worker. A failing or unresponsive queue does not stop the polls of the others. */
 export class Fetching {
   readonly #sources: Sources
   readonly #visibilityTimeout: number
   readonly #beforehand: boolean
   readonly #onError: (thrown: unknown) => void
-  /** Replies that came too late for their round: a later one waits for them, or they are given back. They never reject. */
+  /** Polls whose replies are too late for their round: a later round waits for them, or their messages are given back. They never reject. */
   readonly #overdue = new Map<WorkerQueue, Set<Promise<Reply>>>()
   /** When a queue that failed is polled again, while other queues have messages. */
   readonly #retryAt = new Map<WorkerQueue, number>()
 
-  /** `beforehand`: what is taken may have to wait for a handler. */
+  /** `beforehand`: the messages may have to wait for a handler. */
   constructor(sources: Sources, visibilityTimeout: number, beforehand: boolean, onError: (thrown: unknown) => void) {
     this.#sources = sources
     this.#visibilityTimeout = visibilityTimeout
@@ -50,7 +50,7 @@ export class Fetching {
     this.#onError = onError
   }
 
-  /** Up to `room` messages, as soon as there are any; of several queues it can be more. None when it is aborted, or all queues fail. */
+  /** Waits for up to `room` messages; several queues can give more. None after an abort, or if all queues fail. */
   async take(room: number, signal: AbortSignal): Promise<Assignment[]> {
     const count = Math.min(room, MOST)
     const queues = this.#sources.next()
@@ -58,7 +58,7 @@ export class Fetching {
       const taken = await this.#takeNow(queues, count, signal)
       if (taken.length > 0 || signal.aborted) return taken
     }
-    // several can have something at once: what is more than was asked for is kept for later
+    // several queues can reply at once: the worker keeps the messages beyond `room` for later
     const controller = new AbortController()
     const ending = { controller, over: aborted(controller.signal) }
     const end = (): void => controller.abort(OVER)
@@ -72,7 +72,7 @@ export class Fetching {
     }
   }
 
-  /** What the first of some queues has now; one that owes a reply, or has just failed, is passed over. */
+  /** Takes the messages of the first queue that has any now; skips a queue that owes a reply or has just failed. */
   async #takeNow(queues: readonly WorkerQueue[], count: number, signal: AbortSignal): Promise<Assignment[]> {
     for (const queue of queues) {
       if (this.#owedBy(queue) !== undefined || performance.now() < (this.#retryAt.get(queue) ?? 0)) continue
@@ -85,20 +85,20 @@ export class Fetching {
     return []
   }
 
-  /** The first that gets something ends the waits of the others; one that fails does so after a while. */
+  /** Waits for one queue. The first queue with messages ends the waits of the others; a failed one does so after a while. */
   async #wait(queue: WorkerQueue, count: number, { controller, over }: Ending): Promise<Assignment[]> {
     const { signal } = controller
     try {
       const owed = this.#owedBy(queue)
       if (owed !== undefined) this.#overdue.get(queue)?.delete(owed)
       const asked = owed ?? this.#ask(queue, count, { timeout: Infinity, signal })
-      // a poll that is aborted ends at once, unless it has just got something
+      // an aborted poll ends at once, unless it has just got messages
       const end = owed === undefined ? over.then(() => atMost(PATIENCE_MS, asked)) : over
       const { messages, thrown } = await this.#before(end, queue, asked)
-      // what is owed can end by the end of the round that asked for it
+      // an owed poll can end because its own round was aborted
       if (thrown !== undefined && thrown !== OVER && !signal.aborted) {
         this.#failed(queue, thrown)
-        await atMost(retryAfter(thrown), over) // not longer: what others have got meanwhile is not extended yet
+        await atMost(retryAfter(thrown), over) // not longer: messages of the other queues are not extended yet
       }
       return assignmentsOf(queue, messages)
     } finally {
@@ -115,14 +115,14 @@ export class Fetching {
     }
   }
 
-  /** The reply, if it comes before the end; else nothing, and it is overdue. */
+  /** The reply if it comes before `end`; else no messages, and the poll is overdue. */
   async #before(end: Promise<unknown>, queue: WorkerQueue, asked: Promise<Reply>): Promise<Reply> {
     const reply = await Promise.race([asked, end.then(() => undefined)])
     if (reply !== undefined) return reply
     const overdue = this.#overdue.get(queue) ?? new Set()
     this.#overdue.set(queue, overdue.add(asked))
     void asked.then((late) => {
-      // otherwise it is waited for again
+      // otherwise a later round waits for it
       if (overdue.delete(asked)) this.#giveBack(queue, late)
     })
     return { messages: [] }
@@ -137,11 +137,11 @@ export class Fetching {
       if (!(error instanceof ShutdownError)) this.#onError(error)
     }
     if (thrown !== undefined) report(thrown)
-    // what cannot be given back comes back when its visibility ends
+    // messages that cannot be given back are redelivered when their visibility ends
     if (messages.length > 0) queue.negativeAcknowledge(messages, { countAttempt: false }).catch(report)
   }
 
-  /** Throws what ends the worker, and reports all else. */
+  /** Throws an error that ends the worker, and reports any other. */
   #failed(queue: WorkerQueue, thrown: unknown): void {
     if (thrown instanceof ShutdownError) throw thrown
     this.#retryAt.set(queue, performance.now() + retryAfter(thrown))
@@ -153,7 +153,7 @@ function retryAfter(thrown: unknown): number {
   return isBrief(toError(thrown)) ? BRIEF_MS : RETRY_MS
 }
 
-/** A message is extended and answered at its shard, so that a shard that fails costs the others nothing. */
+/** Assigns each message to its shard, so that a failing shard does not affect the messages of the others. */
 function assignmentsOf(queue: WorkerQueue, messages: readonly ReliableMessage[]): Assignment[] {
   const isSharded = queue instanceof ShardedReliableQueue
   return messages.map((message) => new Assignment(isSharded ? queue.queueOf(message) : queue, message, queue.name))

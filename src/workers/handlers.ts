@@ -5,21 +5,21 @@ import { TASK_HEADER } from '../reliable/record.js'
 import type { TaskName, TaskPayload } from '../reliable/tasks.js'
 import { UnknownTaskError } from './outcomes.js'
 
-/** What a handler gets beside the message. */
+/** The second argument of a handler. */
 export interface HandlerContext<T = unknown> {
   /** The name of the queue that the message came from. */
   readonly queue: string
   readonly message: ReliableMessage<T>
-  /** Aborted when the message is not this worker's any more, the handler took too long, or the worker's time to end is over. */
+  /** Aborted when the message is no longer this worker's, the handler took too long, or the worker's `shutdownTimeout` is over. */
   readonly signal: AbortSignal
 }
 
-/** Handles one payload. What it returns is ignored, but for `retryIn`. */
+/** Handles one payload. Its result is ignored, except for `retryIn` and with `keepResults`. */
 export type Handler<T = unknown> = (payload: T, context: HandlerContext<T>) => unknown
 
 /** The handler of one task: it may name the type of that task's payload alone. */
 export interface TaskHandler<T> {
-  // a method, because only those may narrow what they take
+  // a method, because only methods may narrow their parameters
   handle(payload: T, context: HandlerContext<T>): unknown
 }
 
@@ -30,7 +30,7 @@ export type Handlers<T = unknown> = Readonly<Record<string, TaskHandler<T>['hand
 export type HandlersOf<T> =
   string extends TaskName<T> ? Handlers<T> : { readonly [N in TaskName<T>]: TaskHandler<TaskPayload<T, N>>['handle'] }
 
-/** The one function that handles a message, whatever was given, seen by the instrumentation. */
+/** Makes one function of the handler or handlers, and wraps it with the instrumentation. */
 export function handlerOf(given: Handler | Handlers, instrumentation: Instrumentation | undefined): Handler {
   const handler = dispatcher(given)
   const onHandle = instrumentation?.onHandle?.bind(instrumentation)

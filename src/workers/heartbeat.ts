@@ -1,17 +1,17 @@
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { Assignment } from './assignment.js'
-import { LeaseLostError } from './outcomes.js'
+import { VisibilityLostError } from './outcomes.js'
 
 /** Extensions per visibility timeout: when one fails, two more follow before the message is lost. */
 const BEATS = 3
 
-/** Extends the messages of a worker until their outcome is known; an extension also marks those whose handler has begun. */
+/** Extends the messages of a worker until Redis has their outcome; an extension also marks messages whose handler has begun. */
 export class Heartbeat {
   readonly #inHand: ReadonlySet<Assignment>
   readonly #visibilityTimeout: number
   readonly #onError: (thrown: unknown) => void
   readonly #timer: NodeJS.Timeout
-  /** Whose messages are being extended now. */
+  /** The queues whose messages are being extended now. */
   readonly #extending = new Set<ReliableQueue>()
 
   constructor(inHand: ReadonlySet<Assignment>, visibilityTimeout: number, onError: (thrown: unknown) => void) {
@@ -25,11 +25,11 @@ export class Heartbeat {
     clearInterval(this.#timer)
   }
 
-  /** Each queue for itself, so that one that hangs does not cost the others their messages. */
+  /** Extends queue by queue, so that an unresponsive queue does not cost the others their messages. */
   #beat(): void {
     const queues = new Set<ReliableQueue>()
     for (const assignment of this.#inHand) {
-      if (!assignment.message.isHeld) assignment.abort(new LeaseLostError())
+      if (!assignment.message.isHeld) assignment.abort(new VisibilityLostError())
       queues.add(assignment.queue)
     }
     for (const queue of queues) {
@@ -42,7 +42,7 @@ export class Heartbeat {
   async #extend(queue: ReliableQueue): Promise<void> {
     const until = performance.now() + this.#visibilityTimeout
     const isUnbegun = ({ begunAt }: Assignment): boolean => begunAt === undefined
-    // never shortens what a handler has extended itself, or is extending now
+    // never shortens the extension of a handler
     const due = [...this.#inHand].filter(
       ({ queue: from, message }) => from === queue && message.extensions === 0 && message.heldUntil < until,
     )
@@ -53,7 +53,7 @@ export class Heartbeat {
       const messages = own.map(({ message }) => message)
       const extended = await queue.extendSome(messages, unbegun.length, this.#visibilityTimeout)
       own.forEach((assignment, at) => {
-        if (extended[at] === false && this.#inHand.has(assignment)) assignment.abort(new LeaseLostError())
+        if (extended[at] === false && this.#inHand.has(assignment)) assignment.abort(new VisibilityLostError())
       })
     } catch (thrown) {
       this.#onError(thrown)

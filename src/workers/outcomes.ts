@@ -1,7 +1,7 @@
 import { RedelayedError } from '../errors.js'
 import { durationMs, type Duration } from '../duration.js'
 
-/** What a handler returns, or throws, when it cannot do its work now through no fault of the message's. */
+/** The value that a handler returns or throws if it cannot work now, for a reason other than the message. */
 export class RetryLater {
   readonly delayMs: number
 
@@ -12,16 +12,23 @@ export class RetryLater {
 }
 
 /**
- * For a handler that meets a held lock or the like: the message is redelivered after `delay` (milliseconds, or a text such as `'5s'`), this delivery is not counted as an
- * attempt, and the worker is free for others.
+ * The result of a handler that meets a held lock or the like: the message is redelivered after `delay` (milliseconds, or a text such as `'5s'`), this delivery does not count as an
+ * attempt, and the worker is free for other messages.
  *
- * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `delay` is no duration
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `delay` is not a duration
+ *
+ * @example
+ * ```ts
+ * import { retryIn } from 'redelayed'
+ *
+ * client.createWorker(mails, ({ to }) => (to === 'ada' ? retryIn('5s') : undefined))
+ * ```
  */
 export function retryIn(delay: Duration): RetryLater {
   return new RetryLater(durationMs('the delay of retryIn', delay))
 }
 
-/** What a handler throws when trying again is of no use: the message goes to the dead letters at once. */
+/** The error that a handler throws if a retry is useless: the message goes to the dead letters at once. */
 export class RejectMessage extends Error {
   override readonly name = 'RejectMessage'
 }
@@ -37,9 +44,9 @@ export class UnknownTaskError extends RedelayedError {
 }
 
 /** The reason of a message's signal: another consumer may have the message by now. */
-export class LeaseLostError extends RedelayedError {
+export class VisibilityLostError extends RedelayedError {
   constructor() {
-    super('ERR_LEASE_LOST', 'the visibility of the message ended before it was extended')
+    super('ERR_VISIBILITY_LOST', 'the visibility of the message ended before it was extended')
   }
 }
 

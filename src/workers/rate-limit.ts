@@ -1,11 +1,11 @@
 import type { Clock } from '../timing/clock.js'
 
-/** At most so many in any stretch of time so long. */
+/** A limit of `max` in any period of `perMs`. */
 export class RateLimit {
   readonly #max: number
   readonly #perMs: number
   readonly #clock: Clock
-  /** When each of the last ones was, the oldest first. */
+  /** The times of the last ones, the oldest first. */
   #times: number[] = []
 
   constructor({ max, perMs }: { readonly max: number; readonly perMs: number }, clock: Clock) {
@@ -21,7 +21,7 @@ export class RateLimit {
     return this.#max - this.#times.length
   }
 
-  /** In how many milliseconds one more is allowed; 0 for now. */
+  /** The milliseconds until one more is allowed; 0 for now. */
   get waitMs(): number {
     if (this.allowed > 0) return 0
     return Math.max(1, Math.ceil((this.#times[0] ?? 0) + this.#perMs - this.#clock.now()))

@@ -3,8 +3,8 @@ import { oneOf, onlyKnown } from '../options.js'
 import { durationMs, type Duration } from '../duration.js'
 
 /**
- * How long a failed message waits: the same each time, longer each time, as listed (the last one for all further), or what a
- * function says of the attempt, from 1, and its error. Milliseconds, or texts such as `'15s'`.
+ * How long a failed message waits: a constant, exponentially longer, a list (its last delay for all further attempts), or a
+ * function of the attempt, from 1, and its error. Milliseconds, or texts such as `'15s'`.
  */
 export type RetryPolicy =
   | { readonly type: 'fixed'; readonly delay: Duration }
@@ -12,7 +12,7 @@ export type RetryPolicy =
   | readonly Duration[]
   | ((attempt: number, error: Error) => Duration)
 
-/** The wait before the next delivery, in milliseconds, after attempt number `attempt`, from 1. Throws where a function of the user's does. */
+/** The wait before the next delivery, in milliseconds, after attempt number `attempt`, from 1. Throws if the user's function does. */
 export type RetryDelay = (attempt: number, error: Error) => number
 
 const MAX_DELAY_MS = 366 * 86_400_000
@@ -25,7 +25,7 @@ export function retryDelays(policy: RetryPolicy = DEFAULT, random: () => number 
   if (typeof policy === 'function') {
     return (attempt, error) => {
       const delay: unknown = policy(attempt, error)
-      if (delay instanceof Promise) delay.catch(() => undefined) // no delay either way, and no unhandled rejection
+      if (delay instanceof Promise) delay.catch(() => undefined) // a promise is not a delay, and must not be an unhandled rejection
       return durationMs('what backoff returns', typeof delay === 'number' ? Math.round(delay) : delay, 0, MAX_DELAY_MS)
     }
   }
@@ -44,7 +44,7 @@ export function retryDelays(policy: RetryPolicy = DEFAULT, random: () => number 
   }
 }
 
-/** Where a function should have said it, and failed. */
+/** The delays to use when the user's function failed. */
 export const usualDelay: RetryDelay = retryDelays()
 
 function listed(policy: readonly unknown[]): RetryDelay {

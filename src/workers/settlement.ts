@@ -6,13 +6,13 @@ import { MOST_HANDLED } from '../store/reliable-store.js'
 import { COMPLETED, type Assignment, type Outcome } from './assignment.js'
 
 interface Params {
-  /** Whether what handlers return is kept. */
+  /** Whether results of handlers are kept. */
   readonly keepsResults: boolean
-  /** A result cannot be kept. */
+  /** A result cannot be encoded. */
   readonly onError: (error: unknown) => void
-  /** Whether an outcome may be sent again where sending it failed. */
+  /** Whether an outcome may be sent again after sending it failed. */
   readonly mayTryAgain: (outcome: Outcome) => boolean
-  /** Redis knows the outcome, or never will. */
+  /** Redis has the outcome, or will never get it. */
   readonly onSettled: (assignment: Assignment, outcome: Outcome) => void
 }
 
@@ -64,7 +64,7 @@ export class Settlement {
     )
   }
 
-  /** The work is done: to do it again would not help what the codec cannot write. */
+  /** Encodes a result. One that the codec cannot encode is only reported: doing the work again would not help. */
   #resultOf({ queue }: Assignment, result: unknown): Buffer | null {
     try {
       return queue.resultOf(result)

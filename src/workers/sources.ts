@@ -10,14 +10,14 @@ export type WorkerQueue<T = unknown> = ReliableQueue<T> | ShardedReliableQueue<T
 /** A queue and its share of a worker. */
 export interface WorkerSource<T = unknown> {
   readonly queue: WorkerQueue<T>
-  /** How often it is asked first, as against the others. 1 to 1,000; default 1. Not together with `strict`. */
+  /** How often the worker asks this queue first, relative to the others. 1 to 1,000; default 1. Not together with `strict`. */
   readonly weight?: number | undefined
 }
 
 /** One queue, or several of one client, also with different payloads. */
 export type WorkerQueues = WorkerQueue | readonly (WorkerQueue | WorkerSource)[]
 
-/** What the handlers of some queues get: any of their payloads. */
+/** The payloads that the handlers of these queues get. */
 export type PayloadOf<Q> =
   Q extends WorkerQueue<infer T>
     ? T
@@ -27,7 +27,7 @@ export type PayloadOf<Q> =
         ? PayloadOf<Each>
         : never
 
-/** In which order several queues are asked: each time anew, so that no weight starves. */
+/** Chooses the order in which queues are asked, each time anew, so that no queue starves. */
 export class Sources {
   readonly queues: readonly WorkerQueue[]
   readonly #weights: readonly number[]
@@ -78,7 +78,7 @@ function isQueue(source: unknown): source is WorkerQueue {
   return source instanceof ReliableQueue || source instanceof ShardedReliableQueue
 }
 
-/** Not one of another class, such as a blocking queue. */
+/** Whether it is a plain object, not an instance of a class such as a blocking queue. */
 function isPlain(source: unknown): boolean {
   if (typeof source !== 'object' || source === null) return false
   const prototype: unknown = Object.getPrototypeOf(source)

@@ -2,21 +2,21 @@ import { durationMs, type Duration } from '../duration.js'
 import { onlyKnown } from '../options.js'
 
 export interface WorkerHealthOptions {
-  /** For how long Redis may answer no poll while the worker asks for messages. Default: a minute, or three times the client's `sweepInterval` where that is longer. */
+  /** The longest time without a reply to a poll while the worker asks for messages. Default: a minute, or three times the client's `sweepInterval` if that is longer. */
   readonly maxSilence?: Duration | undefined
 }
 
-/** Whether a worker does its work, for a liveness probe, and why one may think otherwise. */
+/** The state of a worker for a liveness probe, with its reasons. */
 export interface WorkerHealth {
   /**
-   * Whether it is not closed, nor its client shut down, and Redis has answered a poll within `maxSilence`. A worker that is paused, or asks for no
+   * True if neither the worker is closed nor its client shut down, and Redis has answered a poll within `maxSilence`. A worker that is paused, or asks for no
    * messages because all its handlers are busy, is alive.
    */
   readonly isAlive: boolean
   readonly state: 'running' | 'paused' | 'closed'
   /** When Redis last answered a poll of one of its queues, with messages or without; `null` for never. */
   readonly lastPollAt: Date | null
-  /** When a handler's message was last acknowledged; `null` for never. */
+  /** When the worker last acknowledged a message; `null` for never. */
   readonly lastSuccessAt: Date | null
   /** How many handlers are running. */
   readonly active: number
@@ -24,15 +24,15 @@ export interface WorkerHealth {
   readonly longestMs: number
 }
 
-/** What a worker knows; times by the monotonic clock, `-Infinity` for never. */
+/** The facts of a worker; times by the monotonic clock, `-Infinity` for never. */
 export interface WorkerFacts {
   readonly state: WorkerHealth['state']
   readonly polledAt: number
   readonly succeededAt: number
-  /** Since when it has been asking for messages, if it is. */
+  /** Since when the worker has been asking for messages, if it is. */
   readonly askingSince: number | undefined
   readonly active: number
-  /** When the handlers were called whose outcomes Redis does not have yet. */
+  /** The call times of the handlers whose outcomes Redis does not have yet. */
   readonly begun: readonly number[]
   readonly now: number
 }

@@ -4,16 +4,16 @@ import { durationMs, type Duration } from '../duration.js'
 import { retryDelays, type RetryDelay, type RetryPolicy } from './retry-delays.js'
 
 export interface WorkerOptions {
-  /** How many messages are handled at the same time. 1 to 10,000; default 1. */
+  /** The most messages handled at the same time. 1 to 10,000; default 1. */
   readonly concurrency?: number | undefined
-  /** How many more are taken beforehand, so that a handler that is done need not wait for the next. 0 to 10,000; default 0. */
+  /** How many more messages are taken in advance, so that handlers need not wait for the next one. 0 to 10,000; default 0. */
   readonly prefetch?: number | undefined
   /**
-   * For how many milliseconds no other consumer gets a message; extended every third of it as long as the worker has the message. So after
-   * a crash it takes this long until others get it. 300 to 86,400,000; default 30,000.
+   * For how many milliseconds no other consumer gets a message; the worker extends it every third of that time. After
+   * a crash it takes this long until another consumer gets the message. 300 to 86,400,000; default 30,000.
    */
   readonly visibilityTimeout?: Duration | undefined
-  /** How long a handler may take, in milliseconds; then its message has failed. 1 to 86,400,000; default: as long as it wants. */
+  /** How long a handler may take, in milliseconds, before its message has failed. 1 to 86,400,000; default: no limit. */
   readonly timeout?: Duration | undefined
   /** How long a failed message waits. Default: exponential from 1 second to 1 hour with a fifth of jitter. */
   readonly backoff?: RetryPolicy | undefined
@@ -22,7 +22,7 @@ export interface WorkerOptions {
   /** Take at most `max` messages in any `perMs` milliseconds, in this worker. */
   readonly rateLimit?: { readonly max: number; readonly perMs: Duration } | undefined
   /**
-   * Keep what handlers return as results, where the queue keeps completed messages (`keepCompleted`). A result that the queue's codec cannot write is an
+   * Keep what handlers return as results, where the queue keeps completed messages (`keepCompleted`). A result that the queue's codec cannot encode is an
    * `error` event, and the message is completed without it. Default false.
    */
   readonly keepResults?: boolean | undefined

@@ -20,24 +20,24 @@ import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from '.
 export interface WorkerEvents {
   settled: SettledEvent
   /**
-   * Polling or extending failed; the worker goes on by itself. Without a listener it is an `error` of the client, as is always what
-   * happens to waits that worked before.
+   * A poll or an extension failed; the worker continues. Without a listener on the worker, the client emits the `error`; a wait that had reached
+   * Redis before always reports its failures on the client.
    */
   error: RedelayedError
 }
 
-/** How many messages came to which end, since the worker began. */
+/** The numbers of messages by outcome since the worker began. */
 export type WorkerCounts = Readonly<Record<SettledOutcome, number>>
 
-/** How many polls are under way at once: the next one is at Redis when this one's messages arrive here. */
+/** The most polls under way: the next one is at Redis when the messages of the previous one arrive. */
 const MOST_ROUNDS = 2
 
-/** How long a close waits until Redis knows what came of the messages, after all other time is over. */
+/** How long `close` waits for Redis to get the outcomes, after `shutdownTimeout`. */
 const LAST_ANSWERS_MS = 5_000
 
 /**
- * Takes messages from reliable queues and gives them to handlers: what they finish is acknowledged, what they fail at is redelivered
- * after a while, and as long as they work no other consumer gets the message.
+ * Takes messages from reliable queues and gives them to handlers. It acknowledges handled messages, lets failed ones be redelivered
+ * after a while, and extends the visibility while a handler works.
  */
 export class Worker {
   readonly #settings: WorkerSettings
@@ -60,7 +60,7 @@ export class Worker {
   readonly #loop: Promise<void>
   readonly #sources: Sources
   readonly #sweepInterval: number
-  /** Times by the monotonic clock. */
+  /** When a message was last acknowledged, by the monotonic clock, as are the other times. */
   #succeededAt = -Infinity
   #askingSince: number | undefined
   #hasEnded = false
@@ -68,15 +68,15 @@ export class Worker {
   #isPaused = false
   readonly #fetching: Fetching
   #polling = new AbortController()
-  /** The polls under way, and how many messages they ask for. */
+  /** The polls under way; `#asked` is the number of messages that they ask for. */
   readonly #rounds = new Set<Promise<void>>()
   #asked = 0
-  /** Whether the last poll brought as many as it asked for. */
+  /** Whether the last poll returned as many messages as it asked for. */
   #wasFull = false
   #isShutDown = false
   readonly #waiting = new Set<() => void>()
   #closing: Promise<void> | undefined
-  /** The time of `close` is over. */
+  /** Whether the time of `close` is over. */
   #isOver = false
 
   /** @internal use `client.createWorker` */
@@ -131,7 +131,7 @@ export class Worker {
     return this.#dispatcher.active
   }
 
-  /** Whether it has no message at all, also none that waits for a handler. */
+  /** Whether the worker has no message, not even one that waits for a handler. */
   get isIdle(): boolean {
     return this.#inHand.size === 0
   }
@@ -141,9 +141,9 @@ export class Worker {
   }
 
   /**
-   * Whether the worker does its work, for a liveness probe. It says nothing of the messages: a handler that always fails is alive.
+   * Whether the worker works, for a liveness probe. It says nothing about the handlers: a worker whose handlers always fail is alive.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `maxSilence` is no duration
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `maxSilence` is not a duration
    *
    * @example
    * ```ts
@@ -178,7 +178,7 @@ export class Worker {
   /**
    * Calls a listener at each event of a name.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -193,7 +193,7 @@ export class Worker {
   /**
    * Ends what `on` began; without effect for a listener that is not there.
    *
-   * @throws TypeError: the listener is no function
+   * @throws TypeError: the listener is not a function
    *
    * @example
    * ```ts
@@ -208,7 +208,7 @@ export class Worker {
   }
 
   /**
-   * Takes no more messages until `resume`; those that it has are handled.
+   * Takes no more messages until `resume`; the worker still handles those that it has.
    *
    * @throws nothing
    *
@@ -239,8 +239,8 @@ export class Worker {
   }
 
   /**
-   * Takes no more messages, gives back those that no handler has seen, and waits for the handlers; after `shutdownTimeout` their signals are
-   * aborted and their messages given back, for which it waits five seconds more at most. May be called more than once.
+   * Takes no more messages, gives back those that no handler has seen, and waits for the handlers. After `shutdownTimeout` it aborts their
+   * signals and gives their messages back, for at most five seconds more. May be called more than once.
    *
    * @throws nothing
    *
@@ -284,7 +284,7 @@ export class Worker {
     this.#buffers.delete(this)
   }
 
-  /** Gives back what no handler has seen, and resolves when nothing is in hand. */
+  /** Gives back the messages that no handler has seen, and resolves when the worker has none left. */
   async #drain(): Promise<void> {
     await this.#loop
     for (const assignment of this.#dispatcher.takeWaiting()) this.#settlement.settle(assignment, { is: 'released' })
@@ -293,7 +293,7 @@ export class Worker {
 
   async #work(): Promise<void> {
     while (this.#closing === undefined && !this.#isShutDown) {
-      // first how long, then how many: between the two the limit can only allow more
+      // the wait before the count: in between the limit can only allow more
       const waitMs = this.#isPaused ? 0 : (this.#limit?.waitMs ?? 0)
       const count = this.#countToAskFor()
       if (count > 0) {
@@ -306,7 +306,7 @@ export class Worker {
     await Promise.all(this.#rounds)
   }
 
-  /** While one round is under way another one begins only behind a full one, and for as many: small ones would cost more than they bring. */
+  /** The number of messages for a new round. A second round begins only after a full one, and for a full portion: small rounds would cost too much. */
   #countToAskFor(): number {
     const count = Math.min(this.#room(), this.#portion)
     const isFirst = this.#rounds.size === 0
@@ -316,7 +316,7 @@ export class Worker {
 
   #startRound(count: number): void {
     if (this.#polling.signal.aborted) this.#polling = new AbortController()
-    this.#askingSince ??= performance.now() // a round that failed is no answer
+    this.#askingSince ??= performance.now() // a failed round is not an answer
     this.#asked += count
     const round = this.#round(count).finally(() => {
       this.#asked -= count
@@ -333,19 +333,19 @@ export class Worker {
       if (taken.length === 0) return
       this.#askingSince = undefined
       for (const assignment of taken) this.#accept(assignment)
-      // the next ones are asked for first, so that Redis finds them while these are handled
+      // the next round is sent first, so that Redis works while these messages are handled
       void nextTurn().then(() => this.#dispatcher.fill())
     } catch (thrown) {
-      this.#isShutDown = true // all else is waited out
+      this.#isShutDown = true // any other error is retried
       this.#polling.abort()
       if (!this.#isEnding()) this.#report(thrown)
     }
   }
 
-  /** How many more messages may be taken now. */
+  /** How many more messages the worker may take now. */
   #room(): number {
     if (this.#isPaused) return 0
-    // a handled message takes no room, but the messages whose outcome Redis does not know yet must not accumulate
+    // handled messages take no room, but those whose outcome Redis does not have yet must not accumulate
     const most = Math.min(
       this.#capacity - this.#dispatcher.size,
       2 * this.#capacity - this.#inHand.size,
@@ -358,7 +358,7 @@ export class Worker {
     return this.#settings.concurrency + this.#settings.prefetch
   }
 
-  /** How many are asked for at once: by halves, so that the ones come while the others are handled. */
+  /** The messages of one round: half the capacity, so that one half arrives while the other is handled. */
   get #portion(): number {
     return Math.ceil(this.#capacity / 2)
   }
@@ -382,16 +382,16 @@ export class Worker {
     if (!this.#events.hasListener('settled') && !hasHubListener && outcome.is !== 'failed') return
     const { id, attempt, headers } = message
     const ms = begunAt === undefined ? 0 : performance.now() - begunAt
-    // never infinite: one sum of a metric would be so for ever
+    // never infinite, as the sum of a metric would stay infinite
     const lateMs = Math.max(0, message.polledAt - Math.max(0, message.visibleAt))
     const error = 'error' in outcome ? outcome.error : undefined
     const event = { queue: queue.name, id, task: headers[TASK_HEADER], attempt, ms, lateMs, outcome: outcome.is, error }
     const hadListener = this.#events.emit('settled', event, (thrown) => this.#report(thrown))
-    // the hub warns of a failure that no listener gets
+    // the hub warns of a failure without a listener
     if (hasHubListener || !hadListener) this.#hub.emit('settled', event)
   }
 
-  /** Resolves when there may be room, or something is done, or after some time. */
+  /** Resolves when the worker's state changes, or after `ms`. */
   async #change(ms?: number): Promise<void> {
     let resolve: () => void = () => undefined
     const changed = new Promise<void>((resolved) => (resolve = resolved))

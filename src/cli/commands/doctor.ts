@@ -4,12 +4,18 @@ import { examine, treatment, type Examination } from '../../doctor/doctor.js'
 import { aboutServer, type Finding } from '../../doctor/finding.js'
 import { Report } from '../doctor-report.js'
 import { UsageError } from '../failure.js'
-import { globalOptions, type RawOptions } from '../input.js'
+import { quoted } from '../../text.js'
+import { globalOptions, parseDelay, textOption, type RawOptions } from '../input.js'
 import { Progress } from '../progress.js'
 import { connectOptions } from '../session.js'
 
+const [LEAST_MS, MOST_MS] = [1_000, 86_400_000]
+
 export async function doctor(queues: readonly string[], options: RawOptions): Promise<void> {
   if (queues.includes('')) throw new UsageError('name: expected a non-empty string')
+  const within = textOption(options, 'within')
+  if (within !== undefined && options['fix'] === true) throw new UsageError('--within: not together with --fix')
+  const withinMs = within === undefined ? undefined : parseWithin(within)
   const global = globalOptions(options)
   const progress = new Progress()
   const report = new Report(global.json, progress)
@@ -24,7 +30,7 @@ export async function doctor(queues: readonly string[], options: RawOptions): Pr
     return
   }
   try {
-    const before = await examine(access, queues, progress.show)
+    const before = await examine(access, queues, progress.show, withinMs)
     report.examined(before)
     report.end(options['fix'] === true ? await repaired(access, before, report, progress) : before.findings)
   } finally {
@@ -33,7 +39,13 @@ export async function doctor(queues: readonly string[], options: RawOptions): Pr
   }
 }
 
-/** Prints the plan, carries it out, and returns the findings that are left. */
+function parseWithin(text: string): number {
+  const millis = parseDelay(text)
+  if (millis >= LEAST_MS && millis <= MOST_MS) return millis
+  throw new UsageError(`--within: expected 1s to 1d, got ${quoted(text)}`)
+}
+
+/** Prints the plan, carries it out, and returns the remaining findings. */
 async function repaired(
   access: Access,
   before: Examination,

@@ -15,7 +15,7 @@ export async function offer(queue: string, text: string, delayText: string, opti
     print({ queue, ticket, due, dueAt: isoTime(due) }, () => [ticket])
     if (json) return
     console.error(`due ${moment(due, due - delay)}`)
-    // the message is offered: a user who may do no more than that gets no hint
+    // the message is offered: a user without further rights gets no hint
     const { reliable } = await access()
       .then((opened) => findFamilies(opened, [queue]))
       .catch(() => ({ reliable: [] }))

@@ -14,13 +14,17 @@ export function resume(queue: string, options: RawOptions): Promise<void> {
   return change(queue, options, false)
 }
 
-/** A sharded queue is paused in all of its shards, also in those that have no keys yet: only its processes know how many there are. */
+/** Pauses or resumes all shards of a sharded queue, also those without keys yet: only the queue's processes know how many there are. */
 async function change(queue: string, options: RawOptions, paused: boolean): Promise<void> {
   if (queue === '') throw new UsageError('name: expected a non-empty string')
   const operation = oneOf('--operation', textOption(options, 'operation') ?? 'poll', ['poll', 'add'])
   const group = textOption(options, 'group')
+  const task = textOption(options, 'task')
   if (group !== undefined && operation === 'add')
     throw new UsageError('--operation: adding to one group cannot be paused; leave --group out')
+  if (task !== undefined && operation === 'add')
+    throw new UsageError('--operation: adding of one task cannot be paused; leave --task out')
+  if (task !== undefined && group !== undefined) throw new UsageError('--task: give either --task or --group')
   const given = textOption(options, 'shards')
   const shards = given === undefined ? null : parseWhole('--shards', given, MOST_SHARDS)
   await withSession(options, async ({ reliable, sharded, access, print }) => {
@@ -43,10 +47,13 @@ async function change(queue: string, options: RawOptions, paused: boolean): Prom
         `${what}: ${quoted(unknown)} is one of its shards; give --shards with the number that its processes give`,
       )
     }
-    if (group === undefined) await (paused ? target.disableOperation(operation) : target.enableOperation(operation))
-    else await (paused ? target.pauseGroup(group) : target.resumeGroup(group))
-    const what = group === undefined ? operation : `the group ${quoted(group)}`
-    print({ queue, operation, paused, shards, ...(group !== undefined && { group }) }, () => [
+    if (task !== undefined) await (paused ? target.pauseTask(task) : target.resumeTask(task))
+    else if (group !== undefined) await (paused ? target.pauseGroup(group) : target.resumeGroup(group))
+    else await (paused ? target.disableOperation(operation) : target.enableOperation(operation))
+    const what =
+      task !== undefined ? `the task ${quoted(task)}` : group === undefined ? operation : `the group ${quoted(group)}`
+    const only = { ...(group !== undefined && { group }), ...(task !== undefined && { task }) }
+    print({ queue, operation, paused, shards, ...only }, () => [
       `${printable(queue)}: ${what} is ${paused ? 'paused' : 'resumed'} in all processes`,
     ])
   })

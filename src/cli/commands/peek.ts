@@ -18,7 +18,7 @@ import { withSession } from '../session.js'
 
 export const DEFAULT_LIMIT = 10
 export const MAX_LIMIT = 1_000
-/** Entries of a quarantine, of the first shards that have any. */
+/** The most quarantined entries to show, of the first shards that have any. */
 const MOST_SET_ASIDE = 5
 const MOST_MS = 2_000
 
@@ -44,11 +44,11 @@ export async function peek(queue: string, options: RawOptions): Promise<void> {
 
 interface Part {
   readonly of: DelayedQueue
-  /** Its name; `null` in an ordinary queue. */
+  /** The shard's name; `null` for an ordinary queue. */
   readonly shard: string | null
 }
 
-/** What is next in all shards together. */
+/** Reads the next messages of all shards together. */
 async function peekDelayed({ sender }: Access, parts: readonly Part[], limit: number): Promise<PeekedDelayed> {
   const all: { stats: DelayedQueueStats; ready: unknown[]; scheduled: PeekedDelayed['scheduled'] }[] = []
   const quarantined: PeekedDelayed['quarantined'][number][] = []
@@ -74,7 +74,7 @@ async function peekDelayed({ sender }: Access, parts: readonly Part[], limit: nu
   }
 }
 
-/** Those that it finds in a moment: before the first one that can be read there can be any number of others. */
+/** The first delivered values that are found within a moment: any number of unreadable elements can precede them. */
 export async function firstDelivered(delayed: Pick<DelayedQueue, 'destination'>, limit: number): Promise<unknown[]> {
   const values: unknown[] = []
   const read = async (): Promise<void> => {
@@ -84,7 +84,7 @@ export async function firstDelivered(delayed: Pick<DelayedQueue, 'destination'>,
     }
   }
   const reading = read()
-  reading.catch(() => undefined) // the end of the session ends what goes on after the time
+  reading.catch(() => undefined) // after the time limit the end of the session ends the read
   const over = new AbortController()
   const time = setTimeout(MOST_MS, undefined, { signal: over.signal }).catch(() => undefined)
   await Promise.race([reading, time]).finally(() => over.abort())

@@ -8,7 +8,7 @@ import type { RawOptions } from '../input.js'
 import { measured, measuredReliable, sumOfDelayed, type MeasuredFamily } from '../measured.js'
 import { isoTime, moment, table } from '../output.js'
 import { Progress } from '../progress.js'
-import { groupLines, groupTable, pausedLines, reliableDocument, reliableTable } from '../reliable.js'
+import { groupLines, groupTable, pausedLines, reliableDocument, reliableTable, taskLines } from '../reliable.js'
 import { withSession } from '../session.js'
 
 const HEADINGS = ['QUEUE', 'PENDING', 'OVERDUE', 'NEXT DUE', 'DELIVERED', 'QUARANTINED', 'SUBSCRIBERS']
@@ -40,7 +40,7 @@ function lines(
   if (delayed.length + reliable.length === 0) return ['No queue was found.']
   const parts = [
     delayed.length === 0 ? [] : [...table([HEADINGS, ...delayed.flatMap(rows)]), ...delayed.flatMap(advice)],
-    [...reliableTable(reliable), ...pausedLines(reliable), ...groupLines(reliable)],
+    [...reliableTable(reliable), ...pausedLines(reliable), ...groupLines(reliable), ...taskLines(reliable)],
     groupTable(reliable),
   ]
   return parts.filter(({ length }) => length > 0).flatMap((part, at) => (at === 0 ? part : ['', ...part]))
@@ -66,7 +66,7 @@ function row(name: string, figures: DelayedQueueStats | RedelayedError): string[
   ]
 }
 
-/** The most common trap: messages are pending and no process delivers them. */
+/** Advice for the most common problem: messages are pending and no process delivers them. */
 function advice({ queue, figures, shards }: MeasuredFamily<DelayedQueueStats>): string[] {
   const isLeft = ({ figures: one }: { figures: DelayedQueueStats | RedelayedError }): boolean =>
     !(one instanceof RedelayedError) && one.pending > 0 && one.subscribers === 0

@@ -8,10 +8,10 @@ import { NegativeResult, UsageError } from '../failure.js'
 import { globalOptions, textOption, type RawOptions } from '../input.js'
 
 const SERVER = 'redelayed-server'
-/** Of these the last one says that the terminal was closed. */
+/** The signals that end the page; `SIGHUP` comes when the terminal is closed. */
 const ENDINGS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Starts the page of redelayed-server on a Redis that libraries use. It is for this run: so is its key. */
+/** Starts the page of redelayed-server on a Redis that libraries use. The page and its key exist only for this run. */
 export async function ui(options: RawOptions): Promise<void> {
   const { url, cluster, json } = globalOptions(options)
   if (json) throw new UsageError('--json: ui shows a page')
@@ -20,9 +20,9 @@ export async function ui(options: RawOptions): Promise<void> {
   const port = textOption(options, 'port')
   const own = ['--read-only', '--host', '127.0.0.1', '--data-dir', dir]
   const args = [main, ...own, ...(port === undefined ? [] : ['--port', port])]
-  // settings of a delay service on this machine are not for this page
+  // settings of a delay service on this machine do not apply to this page
   const others = Object.entries(process.env).filter(([name]) => name !== 'REDIS_URL' && !/^REDELAYED_/i.test(name))
-  // the URL is in the environment: arguments are for all users of the machine to see
+  // the URL is passed in the environment, because all users of the machine can see arguments
   const env = { ...Object.fromEntries(others), [cluster ? 'REDELAYED_REDIS_CLUSTER' : 'REDELAYED_REDIS']: url }
   const server = spawn(process.execPath, args, { env, stdio: 'inherit' })
   // a terminal sends its signals to the server too; it ends when it has closed its connections
@@ -40,7 +40,7 @@ export async function ui(options: RawOptions): Promise<void> {
   }
 }
 
-/** Where npm has installed it: beside this package, or in the folder of the caller. */
+/** Finds the server where npm has installed it: beside this package, or in the folder of the caller. */
 function serverMain(): string {
   for (const from of [resolve(process.argv[1] ?? '.'), join(process.cwd(), 'package.json')]) {
     try {

@@ -12,7 +12,7 @@ import { Watcher, type Observation, type Watched } from '../watched.js'
 
 export const DEFAULT_INTERVAL = '1s'
 const [LEAST_MS, MOST_MS] = [100, 3_600_000]
-/** So many queues are watched where none is named. */
+/** The most queues to watch without names. */
 const MOST_QUEUES = 200
 const HEADINGS = [
   'PENDING',
@@ -46,7 +46,7 @@ export async function watch(queues: readonly string[], options: RawOptions): Pro
       for (let shown = 1; ; shown++) {
         const startedAt = performance.now()
         const looking = watcher.look()
-        looking.catch(() => undefined) // when the watch ends, the end of the session ends what goes on
+        looking.catch(() => undefined) // when the watch ends, the end of the session ends the reads
         const found = await Promise.race([looking, stopped])
         if (found === undefined) return
         show(found)

@@ -3,11 +3,11 @@ import { inLargestUnit } from '../../duration.js'
 import { aboutQueue, counted, type Code, type Finding } from '../finding.js'
 import type { ChangesState } from '../inspect-changes.js'
 
-/** From this part of the bound on, the groups are called behind. */
+/** The part of the limit from which the groups count as behind. */
 const BEHIND = 0.8
-/** With more the scripts do not look at any. */
+/** The most groups that scripts examine; with more they examine none. */
 const MOST_GROUPS = 1_000
-/** Readers that have not asked for so long, though there is something to read, are taken for dead: Redis keeps them. */
+/** Readers that have not asked for entries for this long, although there are some, count as dead: Redis keeps them. */
 const IDLE_MS = 600_000
 
 /** Whether the change stream of a reliable queue is written, read, and of this package. */
@@ -42,7 +42,7 @@ export function checkChanges(queue: string, changes: ChangesState): Finding[] {
     find('change-group-idle', 'warning', found, { group: name, pending, lag })
   }
   if (foreign > 0) {
-    const found = `${foreign} of the last ${examined} entries of the change stream are not of this package; readers pass them over.`
+    const found = `${foreign} of the last ${examined} entries of the change stream are not of this package; readers skip them.`
     find('changes-foreign', 'warning', found, { foreign, examined })
   }
   return findings

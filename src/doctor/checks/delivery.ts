@@ -5,7 +5,7 @@ import type { QueueState } from '../inspect-queue.js'
 /** Whether a client delivers the queue, and in time. */
 export function checkDelivery({ name, rival, contents, subscribers }: QueueState): Finding[] {
   if (contents === undefined) return []
-  const { pending, overdue, mostOverdueMs } = contents
+  const { pending, overdue, mostOverdueMs, unpromoted } = contents
   const isAlone = subscribers === 0
   const findings: Finding[] = []
   if (overdue > 0) {
@@ -15,6 +15,10 @@ export function checkDelivery({ name, rival, contents, subscribers }: QueueState
     const { isFixable, unless } = deliverable(rival)
     const level = isAlone ? 'error' : 'warning'
     findings.push(aboutQueue(name, 'overdue', level, `${late}${who}.${unless}`, figures, isFixable))
+  }
+  if (unpromoted > 0) {
+    const found = `${counted(unpromoted, 'minute of messages is', 'minutes of messages are')} not in the schedule yet.`
+    findings.push(aboutQueue(name, 'not-promoted', isAlone ? 'error' : 'warning', found, { unpromoted, subscribers }))
   }
   if (isAlone && pending > 0) {
     const found = `${counted(pending, 'entry is', 'entries are')} pending, and the channel has no subscriber.`

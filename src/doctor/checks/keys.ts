@@ -1,7 +1,7 @@
 import { aboutQueue, type Finding } from '../finding.js'
 import type { QueueState } from '../inspect-queue.js'
 
-/** Whether the keys are what they should be, and may be used. */
+/** Whether the keys are of the right types, and the user may access them. */
 export function checkKeys({ name, wrongTypes, denied, refusals, hasSpreadKeys }: QueueState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
     aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),

@@ -4,8 +4,12 @@ import type { QueueState } from '../inspect-queue.js'
 /** Whether the order list agrees with the schedule. */
 export function checkOrder({ name, contents }: QueueState): Finding[] {
   if (contents === undefined) return []
-  const { missing, suspected, orphans } = contents
+  const { missing, suspected, orphans, readInTime } = contents
   const findings: Finding[] = []
+  if (readInTime !== undefined) {
+    const found = `The doctor stopped after ${counted(readInTime, 'entry', 'entries')} of the order list and the schedule.`
+    findings.push(aboutQueue(name, 'partly-examined', 'info', found, { readInTime }))
+  }
   if (missing.length > 0) {
     const seen = counted(missing.length, 'pending entry is', 'pending entries are')
     const rest = suspected > 0 ? `, and perhaps ${suspected.toLocaleString('en')} more` : ''

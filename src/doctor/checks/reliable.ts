@@ -4,7 +4,7 @@ import { aboutQueue, counted, type Finding } from '../finding.js'
 import type { Figures, ReliableState } from '../inspect-reliable.js'
 import { checkChanges } from './changes.js'
 
-/** Whether the stored data of a reliable queue have an effect. Any client can have written them, so the text is cleaned. */
+/** Whether the stored data of a reliable queue are valid. Any client can have written them, so their texts are cleaned. */
 export function checkReliable({
   name,
   wrongTypes,
@@ -23,14 +23,19 @@ export function checkReliable({
     const found = `The stored setting ${setting} is ${shown}.`
     findings.push(aboutQueue(name, 'setting-without-effect', 'warning', found, { setting, value: shown }))
   }
-  const { stored, examined, unreadable, examples } = repeats
+  const { stored, examined, unreadable, examples, stopped } = repeats
   if (unreadable > 0) {
     const among = examined < stored ? ` among the ${examined.toLocaleString('en')} that were read` : ''
     const first = examples.map(({ name: repeat, why }) => `${quoted(repeat)}: ${clean(why, 200)}`)
     const found = `${counted(unreadable, 'stored repeat')} cannot be read${among}: ${first.join('; ')}.`
     findings.push(aboutQueue(name, 'repeat-unreadable', 'warning', found, { unreadable, examined, stored }))
   }
+  if (stopped.length > 0) {
+    const found = `Stored repeats that do not go on: ${stopped.map((repeat) => quoted(repeat)).join(', ')}.`
+    findings.push(aboutQueue(name, 'repeat-stopped', 'warning', found, { stopped: stopped.length, stored }))
+  }
   if (figures !== undefined) findings.push(...checkFlow(name, figures))
+  if (figures !== undefined) findings.push(...checkPlaces(name, figures))
   if (claims && claims.counted > claims.held) {
     const { counted: many, held, group, most } = claims
     const found = `Groups have ${counted(many, 'claim')} by their counts, and consumers ${counted(held, 'message')}; the group with most is ${quoted(group)} with ${most}.`
@@ -43,8 +48,17 @@ export function checkReliable({
   return findings
 }
 
-/** Whether messages can come and go. A queue is paused on purpose, but the purpose may be forgotten. */
-function checkFlow(name: string, { visible, oldestMs, addPaused, pollPaused, repeats, groups }: Figures): Finding[] {
+/** Whether each message is in a schedule or in flight: one script has counted both. */
+function checkPlaces(name: string, { total, visible, delayed, inFlight }: Figures): Finding[] {
+  const lost = total - visible - delayed - inFlight
+  if (lost <= 0) return []
+  const found = `${counted(lost, 'message is', 'messages are')} in no schedule and not in flight, of ${total.toLocaleString('en')}.`
+  return [aboutQueue(name, 'place-lost', 'warning', found, { lost, total })]
+}
+
+/** Whether messages can be added and delivered. A pause is intended, but may have been forgotten. */
+function checkFlow(name: string, figures: Figures): Finding[] {
+  const { visible, oldestMs, addPaused, pollPaused, repeats, groups, tasks } = figures
   const findings: Finding[] = []
   const operations = [...(addPaused ? ['add'] : []), ...(pollPaused ? ['poll'] : [])]
   if (operations.length > 0) {
@@ -53,13 +67,17 @@ function checkFlow(name: string, { visible, oldestMs, addPaused, pollPaused, rep
       ? `; ${counted(visible, 'message waits', 'messages wait')}, up to ${inLargestUnit(oldestMs)}`
       : ''
     const found = `Disabled in all processes: ${operations.join(', ')}${wait}.`
-    const figures = { operations: operations.join(', '), visible, oldestMs }
-    findings.push(aboutQueue(name, 'paused', waits ? 'warning' : 'info', found, figures))
+    const shown = { operations: operations.join(', '), visible, oldestMs }
+    findings.push(aboutQueue(name, 'paused', waits ? 'warning' : 'info', found, shown))
   }
   if (groups.paused > 0) {
     const { paused, ready, later } = groups
     const found = `${counted(paused, 'group is', 'groups are')} paused; ${ready} have turns, and ${later} wait for a time.`
     findings.push(aboutQueue(name, 'groups-paused', 'info', found, { paused, ready, later }))
+  }
+  if (tasks.paused > 0) {
+    const found = `${counted(tasks.paused, 'task is', 'tasks are')} paused in all processes.`
+    findings.push(aboutQueue(name, 'tasks-paused', 'info', found, { paused: tasks.paused }))
   }
   const { stuck, stored } = repeats
   if (stuck > 0 && !pollPaused) {

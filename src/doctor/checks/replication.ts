@@ -1,12 +1,12 @@
 import { aboutServer, counted, type Finding } from '../finding.js'
 import type { ServerState } from '../inspect-server.js'
 
-/** How far a replica may be behind: a moment's traffic. */
+/** How far a replica may lag in bytes: a moment's traffic. */
 export const LAG_BYTES = 1024 * 1024
-/** How old the last answer of a replica may be: replicas answer every second. */
+/** The greatest age of a replica's last answer: replicas answer every second. */
 export const LAG_SECONDS = 10
 
-/** Whether a failover would lose much. */
+/** Whether a failover would lose many changes. */
 export function checkReplication({ address, info }: ServerState): Finding[] {
   if (info['role'] === 'slave') {
     const master = `${info['master_host'] ?? ''}:${info['master_port'] ?? ''}`

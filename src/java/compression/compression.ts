@@ -14,7 +14,7 @@ export interface CompressionOptions {
 }
 
 export interface ZstdOptions extends CompressionOptions {
-  /** Replaces Node's own zlib, which has Zstandard since 22.15. */
+  /** The implementation to use instead of Node's zlib, which has Zstandard since 22.15. */
   readonly implementation?: ZstdImplementation | undefined
 }
 
@@ -121,27 +121,68 @@ function zstdFormat(implementation: ZstdImplementation): Format {
  * Redisson's `LZ4Codec`: the length and a raw LZ4 block around the bytes of another codec, `kryo5` unless given. The block
  * format is implemented here, in a hundred lines: the pure libraries on npm are unmaintained or trust the
  * lengths in the data, and the others need native binaries.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const orders = client.getQueue('orders', { codec: javaCodecs.lz4(javaCodecs.jsonJackson()) })
+ * ```
  */
 export function lz4<T = unknown>(inner: Codec<T> = kryo5(), options: CompressionOptions = {}): Codec<T> {
   onlyKnown('lz4', options, ['maxBytes'])
   return compressed('lz4', inner, options, lz4Format('lz4'))
 }
 
-/** Redisson's `LZ4CodecV2`: the same bytes as `lz4`, by another compressor on the Java side. */
+/**
+ * Redisson's `LZ4CodecV2`: the same bytes as `lz4`, by another compressor on the Java side.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const orders = client.getQueue('orders', { codec: javaCodecs.lz4V2() }) // around Kryo 5
+ * ```
+ */
 export function lz4V2<T = unknown>(inner: Codec<T> = kryo5(), options: CompressionOptions = {}): Codec<T> {
   onlyKnown('lz4V2', options, ['maxBytes'])
   return compressed('lz4V2', inner, options, lz4Format('lz4V2'))
 }
 
-/** Redisson's `SnappyCodecV2`: a raw Snappy block, implemented here for the same reasons as `lz4`. */
+/**
+ * Redisson's `SnappyCodecV2`: a raw Snappy block, implemented here for the same reasons as `lz4`.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const orders = client.getQueue('orders', { codec: javaCodecs.snappyV2() }) // around Kryo 5
+ * ```
+ */
 export function snappyV2<T = unknown>(inner: Codec<T> = kryo5(), options: CompressionOptions = {}): Codec<T> {
   onlyKnown('snappyV2', options, ['maxBytes'])
   return compressed('snappyV2', inner, options, snappyFormat)
 }
 
 /**
- * Redisson's `ZStdCodec`: the length and a Zstandard frame. Node has Zstandard since 22.15; on an older one this throws an
- * `UnsupportedOperationError` unless the options have an implementation.
+ * Redisson's `ZStdCodec`: the length and a Zstandard frame. Node has Zstandard since 22.15; an older one needs an implementation in the
+ * options.
+ *
+ * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: neither Node nor the options have Zstandard
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const orders = client.getQueue('orders', { codec: javaCodecs.zstd(javaCodecs.kryo5(), { maxBytes: 1_000_000 }) })
+ * ```
  */
 export function zstd<T = unknown>(inner: Codec<T> = kryo5(), options: ZstdOptions = {}): Codec<T> {
   onlyKnown('zstd', options, ['maxBytes', 'implementation'])

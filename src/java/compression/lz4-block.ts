@@ -1,7 +1,7 @@
 import { emptyTable, exchange, matchLength } from './matches.js'
 
 const MIN_MATCH = 4
-/** The format wants literals at the end, so that a decompressor may copy in wide steps. */
+/** The literals that the format requires at the end, so that a decompressor may copy in wide steps. */
 const LAST_LITERALS = 5
 const LAST_MATCH = 12
 const MAX_OFFSET = 0xffff
@@ -25,7 +25,7 @@ export function compress(input: Buffer): Buffer {
     output[to++] = rest
   }
 
-  /** Literals from `literals` up to `until`, then a match, unless `matched` is 0. */
+  /** Writes the literals from `literals` up to `until`, then a match, unless `matched` is 0. */
   function sequence(until: number, matched: number, offset: number): void {
     const count = until - literals
     const extra = matched - MIN_MATCH

@@ -1,10 +1,10 @@
 import { repeat } from './lz4-block.js'
 import { emptyTable, exchange, matchLength } from './matches.js'
 
-/** The reference compressor works on blocks of this size, so that two bytes hold every offset. */
+/** The block size of the reference compressor, for which two bytes hold every offset. */
 const BLOCK = 1 << 16
 const MIN_MATCH = 4
-/** The best that the format can do: 64 bytes for three. */
+/** The best ratio of the format: 64 bytes for three. */
 export const MAX_RATIO = 22
 
 /** Compresses to a raw Snappy block: the length, then literals and copies. */

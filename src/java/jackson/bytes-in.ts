@@ -2,7 +2,7 @@ import { DecodeError } from '../../errors.js'
 import { BYTES_OF, type Budget } from '../../codecs/budget.js'
 import { decodeUtf8 } from '../../codecs/string.js'
 
-/** Longer text is left to the decoder of the platform. */
+/** The longest text that is decoded here; the platform decodes longer text. */
 const SHORT = 48
 
 /** Bytes that are read from front to back. Reads beyond their end throw. All numbers are big endian. */
@@ -66,7 +66,7 @@ export class BytesIn {
     return this.#bytes.readDoubleBE(this.#skip(8))
   }
 
-  /** A copy. */
+  /** A copy of the next `size` bytes. */
   raw(size: number): Buffer {
     const start = this.#skip(size)
     this.#budget.spend(this.#codec, BYTES_OF.buffer + size)
@@ -83,7 +83,7 @@ export class BytesIn {
     return decodeUtf8(this.#codec, this.#bytes.subarray(start, start + size))
   }
 
-  /** Checks a number of items, each of at least one byte. */
+  /** Checks a number of items, each of which takes at least one byte. */
   count(items: number): number {
     if (items > this.left) this.#ended()
     this.#budget.claim(this.#codec, items)

@@ -6,7 +6,7 @@ export class BytesOut {
   protected bytes = Buffer.allocUnsafeSlow(FIRST)
   protected length = 0
 
-  /** A copy of what was written. */
+  /** A copy of the written bytes. */
   copy(): Buffer {
     return Buffer.from(this.bytes.subarray(0, this.length))
   }

@@ -47,8 +47,8 @@ export class CborFormat implements Format {
   }
 
   /**
-   * Jackson tags every BigInteger, also a small one. For a negative one it writes the magnitude n of -n where the standard
-   * has -1 - n, and reads it so; what counts here is that Java reads the number that was written.
+   * Jackson tags every BigInteger, also a small one. For a negative one it writes the magnitude n of -n instead of the
+   * standard's -1 - n, and reads it so; this codec does the same, so that Java reads the same number.
    */
   bigInteger(value: bigint): void {
     this.out.byte(value < 0n ? TAG_NEGATIVE : TAG_POSITIVE)
@@ -56,7 +56,7 @@ export class CborFormat implements Format {
   }
 
   decimal(text: string): void {
-    const { unscaled, scale } = parseDecimal(text) ?? this.#fail(`${text} is no number`)
+    const { unscaled, scale } = parseDecimal(text) ?? this.#fail(`${text} is not a number`)
     this.out.byte(TAG_DECIMAL)
     this.out.byte(MAJOR.array | 2)
     this.int(-scale)
@@ -83,7 +83,7 @@ export class CborFormat implements Format {
   }
 
   item(): void {
-    // the items of an array follow each other without anything between them
+    // CBOR has no separator between the items of an array
   }
 
   key(key: string): void {

@@ -11,7 +11,7 @@ const INDEFINITE = 31
 const MAX_NUMBER_BYTES = 417
 const MAX_SCALE = 2 ** 31 - 1
 
-/** Parses CBOR (RFC 8949) as far as Jackson writes it: every item, and of the tags big numbers and self-described CBOR. */
+/** Parses the CBOR (RFC 8949) that Jackson writes: every item, and the tags for big numbers and self-described CBOR. */
 export function parseCbor(codec: string, bytes: Buffer, exact: boolean, budget: Budget): Node {
   const input = new BytesIn(codec, bytes, exact, budget)
   const node = value(input, 0)
@@ -117,7 +117,7 @@ function tagged(input: BytesIn, tag: number, depth: number): Node {
   return input.fail(`the tag ${tag} is none that Jackson writes`)
 }
 
-/** Jackson writes and reads -n where the standard has -1 - n, unless configured otherwise; see the writer. */
+/** A big number; Jackson uses -n instead of the standard's -1 - n, unless configured otherwise; see the writer. */
 function bigInteger(input: BytesIn, tag: 2 | 3, content: Node): bigint {
   if (!Buffer.isBuffer(content) || content.length > MAX_NUMBER_BYTES) input.fail('a big number is no short byte string')
   const magnitude = fromBytes(Buffer.concat([Buffer.of(0), content]))

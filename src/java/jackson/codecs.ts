@@ -30,6 +30,16 @@ import type { Fail, Format } from './format.js'
  * `Character` as number and string. Java writes a `byte[]` that is the whole message as bare base64, which is read as a
  * string. A property that is `undefined` is omitted, and so is a null in a class, as in Jackson; in a map a null stays. A value that
  * cannot be written, such as NaN outside a field declared as `double`, is an `EncodeError` with its path.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option or a declared class is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const codec = javaCodecs.jsonJackson<Order>({ classes: { 'com.example.Order': { fields: { amount: 'long' } } } })
+ * const orders = client.getQueue<Order>('orders', { codec })
+ * ```
  */
 export function jsonJackson<T = unknown>(options: JacksonOptions = {}): Codec<T> {
   const plan = wrappedPlan('jsonJackson', options)
@@ -40,6 +50,15 @@ export function jsonJackson<T = unknown>(options: JacksonOptions = {}): Codec<T>
  * Redisson's `TypedJsonJacksonCodec`: plain JSON, for when both sides know the type. A bigint is written as a bare number,
  * and an integer beyond 2^53 read as a bigint; a `Date` is written as milliseconds and bytes in base64, and both are read
  * back as `Date` and `Buffer` only if `type` declares them.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option or a declared class is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const orders = client.getQueue<Order>('orders', { codec: javaCodecs.typedJsonJackson() })
+ * ```
  */
 export function typedJsonJackson<T = unknown>(options: TypedJacksonOptions = {}): Codec<T> {
   const plan = typedPlan('typedJsonJackson', options)
@@ -50,6 +69,15 @@ export function typedJsonJackson<T = unknown>(options: TypedJacksonOptions = {})
  * Redisson's `MsgPackJacksonCodec`: the type information of {@link jsonJackson} in MessagePack, where bytes and NaN have a
  * form of their own. A BigInteger has at most 64 bits, and a BigDecimal loses its scale and is refused where it would be
  * rounded, as in Java.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option or a declared class is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const orders = client.getQueue<Order>('orders', { codec: javaCodecs.msgpackJackson() })
+ * ```
  */
 export function msgpackJackson<T = unknown>(options: JacksonOptions = {}): Codec<T> {
   const plan = wrappedPlan('msgpackJackson', options)
@@ -60,7 +88,18 @@ export function msgpackJackson<T = unknown>(options: JacksonOptions = {}): Codec
   )
 }
 
-/** Redisson's `CborJacksonCodec`: the type information of {@link jsonJackson} in CBOR, with exact big numbers. */
+/**
+ * Redisson's `CborJacksonCodec`: the type information of {@link jsonJackson} in CBOR, with exact big numbers.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option or a declared class is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const orders = client.getQueue<Order>('orders', { codec: javaCodecs.cborJackson() })
+ * ```
+ */
 export function cborJackson<T = unknown>(options: JacksonOptions = {}): Codec<T> {
   const plan = wrappedPlan('cborJackson', options)
   return codec(

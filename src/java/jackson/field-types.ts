@@ -56,7 +56,7 @@ const SIMPLE = new Map<string, Spec>([
   ['BigInteger', { kind: 'biginteger' }],
 ])
 
-/** The classes for fields that are declared with an interface. */
+/** The classes for fields whose declared type is an interface. */
 const COLLECTIONS = new Map<string, readonly ['list' | 'set' | 'map', string]>([
   ['Collection', ['list', 'java.util.ArrayList']],
   ['List', ['list', 'java.util.ArrayList']],
@@ -149,7 +149,7 @@ export function itemOfArray(className: string): Spec {
   return ANY
 }
 
-/** At the commas outside inner brackets. */
+/** Splits type arguments at the commas outside inner brackets. */
 function splitGenerics(generics: string): string[] {
   const parts: string[] = []
   let depth = 0

@@ -10,17 +10,17 @@ export interface Format {
   nil(): void
   text(value: string): void
   bool(value: boolean): void
-  /** A safe integer. */
+  /** Writes a safe integer. */
   int(value: number): void
   bigint(value: bigint): void
-  /** A BigInteger; of any size, if the format permits it. */
+  /** Writes a BigInteger of any size that the format permits. */
   bigInteger(value: bigint): void
   decimal(text: string): void
-  /** With `declared` the reader expects a double, so that it may be NaN in every format. */
+  /** Writes a double. With `declared` the reader expects one, so that it may be NaN in every format. */
   double(value: number, declared: boolean): void
   float(value: number): void
   bytes(value: Uint8Array): void
-  /** Begins a pair of a class name and what follows. */
+  /** Begins a pair of a class name and a value. */
   openPair(className: string): void
   closePair(): void
   /** `typed` when the array is in a pair; Jackson's CBOR writes such an array differently. */

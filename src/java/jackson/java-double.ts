@@ -21,7 +21,7 @@ export function javaDouble(value: number): string {
 
 const DOUBLE = /^[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/
 
-/** Reads what Java's `Double.valueOf` reads in decimal; `undefined` for other text and for numbers beyond a double's range. */
+/** Parses decimal text as Java's `Double.valueOf`; `undefined` for other text and for numbers beyond a double's range. */
 export function parseJavaDouble(text: string): number | undefined {
   if (!DOUBLE.test(text)) return undefined
   if (text.endsWith('NaN')) return NaN

@@ -1,6 +1,6 @@
 import { formatDecimal, parseDecimal } from '../kryo/decimal.js'
 
-/** Jackson refuses numbers of more characters, and a bound keeps the arithmetic on them cheap. */
+/** The longest number that Jackson accepts, which also keeps the arithmetic on numbers cheap. */
 export const MAX_NUMBER_LENGTH = 1000
 
 const LIMIT = 10n ** BigInt(MAX_NUMBER_LENGTH - 1)
@@ -14,7 +14,7 @@ export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID.test(value)
 }
 
-/** The text of a BigDecimal in the form that `BigDecimal.toString` has and JSON takes; undefined when it is none. */
+/** The text of a BigDecimal in the form that `BigDecimal.toString` has and JSON takes; undefined for any other text. */
 export function decimalText(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > MAX_NUMBER_LENGTH) return undefined
   const decimal = parseDecimal(value)

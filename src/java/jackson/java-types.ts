@@ -40,7 +40,7 @@ const KINDS = new Map<string, Kind>([
   ['java.util.Hashtable', 'map'],
 ])
 
-/** No known class has a longer name or more dimensions. */
+/** The longest name and the most dimensions of a known class. */
 const MAX_NAME = 200
 const MAX_DIMENSIONS = 16
 const ARRAY = /^\[+(?:[ZSIJFDCB]|L[\w.$]+;)$/
@@ -60,7 +60,7 @@ export function kindOf(className: string): Kind {
   return className.startsWith('java.util.') ? kindOfCollection(className) : 'unknown'
 }
 
-/** By the last part of the name; type arguments may follow that of a set or a map. */
+/** The kind by the last part of the name; type arguments may follow that of a set or a map. */
 function kindOfCollection(className: string): Kind {
   const generic = className.endsWith('>') ? className.indexOf('<') : -1
   const name = generic < 0 ? className : className.slice(0, generic)
@@ -75,7 +75,7 @@ function kindOfCollection(className: string): Kind {
 const CLASS_NAME = /^(?:[A-Za-z_]\w*\.)+[A-Z_$][\w$]*(?:<[\w.$,<>]*>)?$/
 
 /**
- * Whether the first item of a bare two-item array names a class, as in `["com.x.Color","RED"]`, and is no text of its own.
+ * Whether the first item of a bare two-item array names a class, as in `["com.x.Color","RED"]`, and is not an ordinary text.
  * By convention packages are dotted and the last part of a class name begins with a capital.
  */
 export function looksLikeClassName(text: string): boolean {

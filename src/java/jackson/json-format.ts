@@ -2,13 +2,13 @@ import type { Fail, Format } from './format.js'
 import { javaDouble } from './java-double.js'
 import { JsonOut } from './json-out.js'
 
-/** A cache: messages of one kind repeat their keys and classes. */
+/** The size of the cache: messages of one kind repeat their keys and classes. */
 const MAX_KNOWN = 2000
 const MAX_KNOWN_LENGTH = 64
 
 const PLAIN = /^[ !#-[\]-~]*$/
 
-/** Text that was quoted before, between fixed parts. */
+/** Cached quoted texts, between fixed parts. */
 class Known {
   readonly #known = new Map<string, string>()
   readonly #before: string

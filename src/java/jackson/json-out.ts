@@ -5,7 +5,7 @@ const BACKSLASH = 0x5c
 /** Up to this length writing character by character is faster than calling the platform. */
 const SHORT_TEXT = 100
 
-/** What Jackson escapes: quotes, backslashes, control characters and, as it writes bytes, both halves of a surrogate pair. */
+/** The characters that Jackson escapes: quotes, backslashes, control characters and, in bytes, both halves of a surrogate pair. */
 // eslint-disable-next-line no-control-regex -- it searches for control characters
 const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/
 

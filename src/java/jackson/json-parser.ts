@@ -11,12 +11,12 @@ const EXACT_DIGITS = 16
 /** `JSON.parse` does not recurse, so the levels of a shorter text cannot take much memory. */
 const SHORT_TEXT = 16_384
 
-/** `JSON.parse`: numbers beyond 2^53 lose digits, and a BigDecimal its trailing zeros, so that they cannot be trusted. */
+/** Parses with `JSON.parse`, whose numbers cannot be trusted: those beyond 2^53 lose digits, and a BigDecimal its trailing zeros. */
 export function parseJson(codec: string, text: string): Node {
   return parseJsonText(codec, text)
 }
 
-/** The same, several times slower, but every number that may lose something is a `NumberText`. */
+/** As `parseJson`, several times slower, but every number that may lose digits becomes a `NumberText`. */
 export function parseJsonExactly(codec: string, text: string): Node {
   return new Parser(codec, text).document()
 }
@@ -32,7 +32,7 @@ export function jsonText(codec: string, bytes: Buffer): string {
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const SPACE = /[ \t\n\r]*/y
 
-/** Parses what `JSON.parse` does, but numbers keep their text. */
+/** Parses the same texts as `JSON.parse`, but numbers keep their text. */
 class Parser {
   readonly #codec: string
   readonly #text: string

@@ -54,7 +54,7 @@ export class MsgpackFormat implements Format {
     this.bigint(value)
   }
 
-  /** Jackson writes a whole BigDecimal as an integer and others as a double; the number is kept, the scale is not. */
+  /** Writes a BigDecimal as Jackson does, a whole one as an integer and others as a double: it keeps the number, but not the scale. */
   decimal(text: string): void {
     const number = Number(text)
     if (Number.isSafeInteger(number) && sameNumber(text, String(number))) this.int(number)

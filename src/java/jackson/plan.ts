@@ -5,8 +5,8 @@ import { parseFieldType, type FieldType, type Spec } from './field-types.js'
 /** A Java class whose objects are written and read with declared fields. */
 export interface JavaClass {
   /**
-   * The JavaScript class of such objects: its instances are written as this Java class, and what is read becomes an
-   * instance, made without calling the constructor. Without it they are plain objects that carry their `@class`.
+   * The JavaScript class of such objects: its instances are written as this Java class, and decoded objects become its
+   * instances, without a call of the constructor. Without it decoded objects are plain objects with their `@class`.
    */
   readonly type?: (abstract new (...args: never[]) => object) | undefined
   /**
@@ -31,12 +31,12 @@ export interface JacksonOptions {
    */
   readonly longs?: 'number' | 'bigint' | undefined
   /**
-   * Decoded values keep their Java class, as a `JavaValue` where JavaScript has no type for it, so that encoding them again
-   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are bigints then. Default false.
+   * Whether decoded values keep their Java class, as a `JavaValue` if JavaScript has no type for it, so that encoding them again
+   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are then bigints. Default false.
    */
   readonly exact?: boolean | undefined
   /**
-   * Writes plain objects as the class that their `@class` names, whichever that is: to forward what Java wrote. Only for values
+   * Whether plain objects are written as any class that their `@class` names, to forward values that Java wrote. Only for values
    * that do not come from users, because the class decides which code Java runs. Default `false`: such an object is
    * an `EncodeError`, unless its class is one of `classes`; a value made by `java.of` needs neither.
    */

@@ -27,7 +27,7 @@ export class Reader {
     return this.#typed(node, this.#plan.root, 0)
   }
 
-  /** For a field of type Object in Java: the value on the wire names its type. */
+  /** A value for a field of type Object in Java, whose type is on the wire. */
   #any(node: Node, depth: number): unknown {
     if (typeof node !== 'object') return this.#scalars.scalar(node)
     if (node === null) return null
@@ -84,7 +84,7 @@ export class Reader {
     }
   }
 
-  /** In exact mode the value with its class, unless it would be written as that class anyway. */
+  /** The value, in exact mode with its class, unless it would be written as that class anyway. */
   #keep(name: string, natural: string, value: unknown): unknown {
     return this.#plan.exact && name !== natural ? new JavaValue(name, value) : value
   }
@@ -236,7 +236,7 @@ export class Reader {
     }
   }
 
-  /** In exact mode a collection keeps its class if that is not the declared one. */
+  /** The collection, in exact mode with its class if that is not the declared one. */
   #as(node: Node, declared: string, value: unknown): unknown {
     if (!this.#plan.exact) return value
     const name = Array.isArray(node) ? (node as Node[])[0] : (node as Properties)[CLASS]
@@ -266,7 +266,7 @@ export class Reader {
   }
 }
 
-/** A number that no parser can have changed. */
+/** Whether a node is a number that no parser can have changed. */
 function isSmall(node: Node): boolean {
   return typeof node === 'number' && node <= Number.MAX_SAFE_INTEGER && node >= Number.MIN_SAFE_INTEGER
 }

@@ -10,10 +10,10 @@ const DOUBLE = 'java.lang.Double'
 const INTEGER = /^-?\d+$/
 /** JavaScript's range of dates: Java's is larger. */
 const MAX_DATE = 8.64e15
-/** Of whole groups of four; a pattern of groups would need memory for each of them. */
+/** Base64 text, whose length is checked apart: a pattern of groups of four would need memory for each group. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
-/** Thrown where `JSON.parse` may have changed a number, so that the slower parser has to read it. */
+/** Thrown if `JSON.parse` may have changed a number, so that the slower parser has to read the text. */
 export const INEXACT = new Error('a number may have been changed')
 
 /** Checks and converts the leaves that a parser found. */
@@ -36,7 +36,7 @@ export class ScalarReader {
     throw new DecodeError(this.#plan.codec, this.where === undefined ? message : `in ${this.where}: ${message}`)
   }
 
-  /** Claims memory that a few bytes of the message ask for. */
+  /** Claims the memory for a few bytes of the message that create a large value. */
   spend(bytes: number): void {
     this.#budget.spend(this.#plan.codec, bytes)
   }
@@ -102,7 +102,7 @@ export class ScalarReader {
     return new Date(time)
   }
 
-  /** CBOR may hold the 16 bytes. */
+  /** A UUID, which CBOR may have as 16 bytes. */
   uuid(node: Node): string {
     let text = node
     if (Buffer.isBuffer(node) && node.length === 16) {
@@ -116,7 +116,7 @@ export class ScalarReader {
     const number = numberOf(node)
     let text: string | undefined
     if (typeof number === 'number' || typeof number === 'bigint') text = decimalText(String(number))
-    // a bare string is no number; the text of a JavaValue or NumberText is one
+    // a bare string is not a number; the text of a JavaValue or NumberText is one
     else if (typeof number === 'string' && typeof node !== 'string') text = decimalText(number)
     return text ?? this.fail(`expected a number, got ${describeNode(node)}`)
   }
@@ -130,7 +130,7 @@ export class ScalarReader {
     return isBigInteger(value) ? value : this.fail(`expected a whole number, got ${describeNode(node)}`)
   }
 
-  /** MessagePack and CBOR have bytes, JSON has them in base64. */
+  /** Bytes, which JSON has in base64. */
   bytes(node: Node): Buffer {
     if (Buffer.isBuffer(node)) return node
     if (typeof node !== 'string' || node.length % 4 !== 0 || !BASE64.test(node))

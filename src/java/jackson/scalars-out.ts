@@ -22,7 +22,7 @@ export class ScalarWriter {
     this.#format.openPair(className)
   }
 
-  /** Integers beyond 32 bits are Java Longs; what is no safe integer is a double. */
+  /** Writes a number: integers beyond 32 bits as Java Longs, and numbers that are not safe integers as doubles. */
   number(value: number, wrapLong: boolean): void {
     if ((value | 0) === value && (value !== 0 || 1 / value > 0)) this.#format.int(value)
     else if (Number.isSafeInteger(value) && value !== 0) this.long(value, wrapLong)

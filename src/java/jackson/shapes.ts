@@ -31,7 +31,7 @@ export function isKnown(plan: Plan, value: object): boolean {
   return value instanceof JavaValue || plan.byPrototype.has(Object.getPrototypeOf(value) as object)
 }
 
-/** By UTF-16 units, as Java sorts; most often they are sorted already. */
+/** Sorts keys by UTF-16 units, as Java does; most often they are sorted already. */
 export function sortKeys(keys: string[]): void {
   if (keys.some((key, i) => i > 0 && key < (keys[i - 1] ?? ''))) keys.sort()
 }

@@ -24,7 +24,7 @@ const ARRAY_LIST = 'java.util.ArrayList'
 const HASH_SET = 'java.util.HashSet'
 const LINKED_HASH_MAP = 'java.util.LinkedHashMap'
 
-/** Walks a value once and writes what Jackson would, with the types that Redisson's readers need. */
+/** Walks a value once and writes it as Jackson would, with the types that Redisson's readers need. */
 export class Writer {
   readonly #plan: Plan
   readonly #wrapped: boolean
@@ -53,7 +53,7 @@ export class Writer {
     }
   }
 
-  /** A value where Java sees an Object. */
+  /** Writes a value whose declared type in Java is Object. */
   #any(value: unknown): void {
     switch (typeof value) {
       case 'string':

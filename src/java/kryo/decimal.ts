@@ -1,4 +1,4 @@
-/** Larger numbers than any real one; their decimal text would take long to compute. */
+/** The most bytes of a number, more than any real one has; the decimal text of longer ones would take long to compute. */
 export const MAX_MAGNITUDE = 4096
 
 /** Two's complement, highest byte first, in as few bytes as hold the sign: Java's `BigInteger.toByteArray`. */

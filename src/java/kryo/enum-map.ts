@@ -7,7 +7,7 @@ import type { Args, Constants, EnumMaps, Output, Serializer } from './serializer
 import { classIn } from './slot.js'
 
 const FIRST_HANDLE = 0x7e0000
-/** Java keeps one object for each of the numbers below, so the second in a stream is a reference. */
+/** Java has one object for each smaller number, so the second occurrence in a stream is a reference. */
 const SMALL = 128
 
 interface Box {
@@ -52,7 +52,7 @@ const BOXES: Readonly<Record<string, Box>> = {
   },
 }
 
-/** Writes the `EnumMap`s of one message as an `ObjectOutputStream` does: what it has written before, it only refers to. */
+/** Writes the `EnumMap`s of one message as an `ObjectOutputStream` does, with references to objects that it has written before. */
 export class EnumMapStream implements EnumMaps {
   readonly #handles = new Map<string, number>()
   #next = 0

@@ -27,7 +27,7 @@ export class ValueReader extends Reader implements Input {
   readonly #classes: Classes
   readonly #names: Serializer[] = []
   readonly #objects: unknown[] = []
-  /** The numbers of the objects that are being read and have not been noted yet, innermost last. */
+  /** The numbers of the objects that are being read and are not registered yet, innermost last. */
   readonly #open: number[] = []
   readonly #handedOut = new Set<unknown>()
   #javaStreams: JavaStreams | undefined

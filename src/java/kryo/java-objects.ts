@@ -32,9 +32,9 @@ const TIMES = [
 const COLLECTION_KINDS = [undefined, 'list', 'set', 'map'] as const
 const UNFINISHED = Symbol('unfinished')
 
-/** Makes values of what Java's own serialization wrote, as Kryo's serializers would. */
+/** Converts objects of Java's own serialization to values, as Kryo's serializers would. */
 export class JavaObjects {
-  /** An object that several refer to is made once for each type that declares it. */
+  /** The converted objects: an object with several references is converted once for each declared type. */
   readonly #made = new Map<JavaNode, Map<Args, unknown>>()
   readonly #input: Input
 

@@ -5,8 +5,8 @@ import { JavaValue } from './java-values.js'
 import type { Args, Input, JavaStreams, Serializer } from './serializer.js'
 
 /**
- * Classes that Redisson gives to Java's own serialization: `EnumMap`, and what `Collections.unmodifiableList` and its
- * relatives return. Each class has one stream in a message, which its later values continue.
+ * Classes for which Redisson uses Java's own serialization: `EnumMap`, and the results of `Collections.unmodifiableList` and
+ * similar methods. Each class has one stream in a message, which its later values continue.
  */
 export class SerializedStreams implements JavaStreams {
   readonly #streams = new Map<string, JavaStream>()
@@ -38,7 +38,7 @@ function serialized(name: string, write: Serializer['write']): Serializer {
     write,
     read: (input, args) => {
       const value = input.javaStreams.read(name, args)
-      // in exact mode the list within has its class, but the list that holds it is what counts
+      // in exact mode the inner list has its class, but the outer list's class counts
       if (value instanceof JavaValue) return input.wrap(serializer, value.value)
       return value === null ? input.fail(`${name} is null where its class was written`) : input.wrap(serializer, value)
     },

@@ -1,9 +1,9 @@
 import type { Input } from './serializer.js'
 
-/** What a stream of Java's own serialization is made of; its grammar is in Java's specification of object serialization. */
+/** The nodes of a stream of Java's own serialization; its grammar is in Java's specification of object serialization. */
 export type JavaNode = null | string | number | bigint | boolean | JavaObject | JavaArray | JavaConstant | JavaClassName
 
-/** An object: its fields by name, and what the `writeObject` of its classes added. */
+/** An object: its fields by name, and the data that the `writeObject` of its classes added. */
 export class JavaObject {
   readonly fields = new Map<string, JavaNode>()
   readonly blocks: Buffer[] = []
@@ -69,7 +69,7 @@ const FLAG = { writeMethod: 1, serializable: 2, externalizable: 4, blockData: 8 
 const FIRST_HANDLE = 0x7e0000
 const MAGIC = 0xaced_0005
 
-/** A stream begins with this; its later objects do not. */
+/** Whether a stream begins here; its later objects have no such header. */
 export function beginsStream(input: Input): boolean {
   return input.bytes.length - input.at >= 4 && input.bytes.readUInt32BE(input.at) === MAGIC
 }
@@ -168,7 +168,7 @@ export class JavaStream {
     return array
   }
 
-  /** What a class wrote itself, until its end. */
+  /** The data that a class wrote itself, until its end. */
   #annotation(input: Input, object: Pick<JavaObject, 'blocks' | 'objects'>): void {
     for (let tag = input.byte(); tag !== TAG.end; tag = input.byte()) {
       if (tag === TAG.block) object.blocks.push(input.raw(input.byte()))

@@ -89,19 +89,160 @@ export class JavaEnum extends JavaValue<string | undefined> {
 
 /** Creates Java values for codecs that keep Java's types. A codec refuses values that it cannot write when it encodes them. */
 export const java = Object.freeze({
-  /** Any value of a class that the codec knows, e.g. `java.of('java.util.TreeMap', { a: 1 })` or a declared class. */
+  /**
+   * Any value of a class that the codec knows, such as a declared one.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.of('java.util.TreeMap', { a: 1 }))
+   * ```
+   */
   of: <T>(type: string, value: T): JavaValue<T> => new JavaValue(type, value),
+  /**
+   * A `java.lang.Integer`.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.int(5))
+   * ```
+   */
   int: (value: number): JavaValue<number> => new JavaValue('java.lang.Integer', value),
+  /**
+   * A `java.lang.Long`.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.long(5n))
+   * ```
+   */
   long: (value: number | bigint): JavaValue<number | bigint> => new JavaValue('java.lang.Long', value),
+  /**
+   * A `java.lang.Double`.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.double(5))
+   * ```
+   */
   double: (value: number): JavaValue<number> => new JavaValue('java.lang.Double', value),
+  /**
+   * A `java.lang.Float`.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.float(1.5))
+   * ```
+   */
   float: (value: number): JavaValue<number> => new JavaValue('java.lang.Float', value),
+  /**
+   * A `java.lang.Short`.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.short(5))
+   * ```
+   */
   short: (value: number): JavaValue<number> => new JavaValue('java.lang.Short', value),
+  /**
+   * A `java.lang.Byte`.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.byte(-1))
+   * ```
+   */
   byte: (value: number): JavaValue<number> => new JavaValue('java.lang.Byte', value),
-  /** One UTF-16 unit. */
+  /**
+   * A `java.lang.Character`: one UTF-16 unit.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.char('a'))
+   * ```
+   */
   char: (value: string): JavaValue<string> => new JavaValue('java.lang.Character', value),
+  /**
+   * A `java.util.UUID`.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.uuid('6ba7b810-9dad-11d1-80b4-00c04fd430c8'))
+   * ```
+   */
   uuid: (text: string): JavaValue<string> => new JavaValue('java.util.UUID', text.toLowerCase()),
-  /** Text as Java's BigDecimal reads it; `1.10` and `1.1` are different values. */
+  /**
+   * A `java.math.BigDecimal`, by the text that Java reads; `1.10` and `1.1` are different values.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.bigDecimal('1.10'))
+   * ```
+   */
   bigDecimal: (text: string): JavaValue<string> => new JavaValue('java.math.BigDecimal', text),
+  /**
+   * A `java.math.BigInteger`.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.bigInteger(10n ** 30n))
+   * ```
+   */
   bigInteger: (value: bigint): JavaValue<bigint> => new JavaValue('java.math.BigInteger', value),
+  /**
+   * A constant of an enum, by its ordinal; Kryo writes no more than that.
+   *
+   * @throws nothing: the codec refuses what it cannot write
+   *
+   * @example
+   * ```ts
+   * import { java } from 'redelayed/java'
+   *
+   * console.log(java.enumValue('com.example.Status', 1, 'PAID'))
+   * ```
+   */
   enumValue: (type: string, ordinal: number, name?: string): JavaEnum => new JavaEnum(type, ordinal, name),
 })

@@ -7,7 +7,7 @@ import { ValueWriter } from './output.js'
 import { NAME } from './reader.js'
 import { Registry, type ClassDeclaration } from './registry.js'
 
-/** Options of `kryo5`. Options that the Java side also has must be the same there. */
+/** Options of `kryo5`. Options that Java's codec also has must be equal on both sides. */
 export interface Kryo5Options {
   /** Java classes of your own, by their binary names (`com.example.Order$Status` for a nested class). */
   readonly classes?: Readonly<Record<string, ClassDeclaration>> | undefined
@@ -28,17 +28,26 @@ export interface Kryo5Options {
   /** `'number'` (default): a Long is a number where that is exact, else a bigint. `'bigint'`: always a bigint. */
   readonly longs?: 'number' | 'bigint' | undefined
   /**
-   * Decoded values keep their Java class, as a `JavaValue` where JavaScript has no type for it, so that encoding them again
-   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are bigints then. Default false.
+   * Whether decoded values keep their Java class, as a `JavaValue` if JavaScript has no type for it, so that encoding them again
+   * gives the same bytes: for `remove` and `contains` with values that Java wrote. Longs are then bigints. Default false.
    */
   readonly exact?: boolean | undefined
 }
 
 /**
- * Redisson's default codec since 3.19, Kryo 5. As Java sees it: a number is an Integer, a Long when it is beyond 32 bits, and
- * a Double when it is no safe integer; a bigint is a Long; `Date`, `Buffer`, arrays (ArrayList), `Set` (LinkedHashSet), `Map`
+ * Redisson's default codec since 3.19, Kryo 5. In Java a number is an Integer, a Long if it is beyond 32 bits, and
+ * a Double if it is not a safe integer; a bigint is a Long; `Date`, `Buffer`, arrays (ArrayList), `Set` (LinkedHashSet), `Map`
  * and objects (LinkedHashMap) have these classes; `java.float(1.5)` and the like create values of others. Maps with text as keys
  * are decoded to plain objects. Classes of your own have to be declared in `classes`: the wire has no field names.
+ *
+ * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an option or a declared class is wrong
+ *
+ * @example
+ * ```ts
+ * import { javaCodecs } from 'redelayed/java'
+ *
+ * const orders = client.getQueue('orders', { codec: javaCodecs.kryo5({ longs: 'bigint' }) })
+ * ```
  */
 export function kryo5<T = unknown>(options: Kryo5Options = {}): Codec<T> {
   onlyKnown(NAME, options, ['classes', 'allowedClasses', 'allowedClassesOrder', 'references', 'longs', 'exact'])

@@ -82,7 +82,7 @@ function readSide(input: Input, args: Args, side: 0 | 1, noNulls: boolean): unkn
   return nameIn(input, slot, value)
 }
 
-/** A number that a JavaScript object would move before its other keys. */
+/** A key that a JavaScript object would move before its other keys. */
 const INDEX = /^(?:0|[1-9]\d{0,9})$/
 
 /** A plain object as long as every key is text, else a Map. */

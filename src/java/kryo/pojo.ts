@@ -33,7 +33,7 @@ export class PojoSerializer implements Serializer {
     this.#names = new Set(fields.map((field) => field.name))
   }
 
-  /** A subclass has all fields of its superclass. */
+  /** Whether `its` is this class or a subclass, which has all fields of its superclass. */
   accepts(its: Serializer): boolean {
     if (!(its instanceof PojoSerializer)) return false
     const names = its.#names
@@ -63,7 +63,7 @@ export class PojoSerializer implements Serializer {
     }
     for (const { name, slot } of this.#fields) {
       out.key(name)
-      // inherited properties, such as `constructor`, are no fields
+      // inherited properties, such as `constructor`, are not fields
       const inherited = name in Object.prototype && !Object.hasOwn(object, name)
       writeField(out, slot, inherited ? null : (object[name] ?? null))
     }
@@ -101,7 +101,7 @@ export class PojoSerializer implements Serializer {
   }
 }
 
-/** No setter of the class is called. */
+/** Sets a field without calling a setter of the class. */
 function setField(object: Record<string, unknown>, name: string, value: unknown): void {
   if (!(name in object)) object[name] = value
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
@@ -109,7 +109,7 @@ function setField(object: Record<string, unknown>, name: string, value: unknown)
 
 function writeField(out: Output, slot: Slot, given: unknown): void {
   const serializer = slot.serializer
-  // Java's code expects an Optional that is empty, not null
+  // Java code expects an empty Optional, not null
   if (given === null && serializer?.holds === true && !out.exact)
     return writeIn(out, slot, new JavaValue(serializer.name, null))
   if (!slot.primitive || serializer === undefined) return writeIn(out, slot, given)

@@ -40,7 +40,7 @@ export class Reader {
     return count
   }
 
-  /** Claims memory that a few bytes of the message ask for. */
+  /** Claims the memory for a few bytes of the message that create a large value. */
   spend(bytes: number): void {
     this.#budget.spend(NAME, bytes)
   }

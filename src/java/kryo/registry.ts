@@ -59,9 +59,9 @@ const INTERFACES = new Map<string, string>([
   ['java.lang.Comparable', ''],
   ['java.io.Serializable', ''],
 ])
-/** Java allows longer names, but no built-in or declared class has one. */
+/** The longest name: Java allows longer ones, but no built-in or declared class has one. */
 const MAX_NAME = 512
-/** The most enums to keep that are not declared: their names come from the data. */
+/** The most undeclared enums to remember, because their names come from the data. */
 const MAX_MET_ENUMS = 256
 
 /** The class of a JavaScript value without a declaration. */
@@ -85,7 +85,7 @@ for (const [prototype, name] of natural) {
   if (serializer !== undefined) PROTOTYPES.set(prototype, serializer)
 }
 const NUMBERED = SCALARS.slice(0, 9)
-/** Kryo's own classes have the numbers before. */
+/** The first number of registered classes; Kryo's own classes have the numbers before. */
 const FIRST_ID = 9
 
 /** A class, found by its name in a declaration or on the wire. */
@@ -191,7 +191,7 @@ export class Registry implements Classes {
     return serializer
   }
 
-  /** An enum constant with a body has a class of its own, which Kryo writes, and reads as the enum. */
+  /** The enum of a constant with a body, which has a class of its own that Kryo writes. */
   #constant(name: string): Serializer | undefined {
     const serializer = this.#declared.get(name.replace(/\$\d+$/, ''))?.serializer
     return serializer instanceof EnumSerializer ? serializer : undefined

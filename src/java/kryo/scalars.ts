@@ -7,7 +7,7 @@ import type { Input, Output, Serializer } from './serializer.js'
 const MIN_INT64 = -(2n ** 63n)
 const MAX_INT64 = 2n ** 63n - 1n
 
-/** The eight boxes: the class on the wire is the primitive's, so both have one serializer. */
+/** The serializer of a box and its primitive, which share a class on the wire. */
 function box(name: string, id: number, natural: boolean, part: Pick<Serializer, 'write' | 'read'>): Serializer {
   return { name, id, natural, referable: false, ...part }
 }
@@ -243,7 +243,7 @@ const BIT_SET = named('java.util.BitSet', {
   },
 })
 
-/** As its `toString`, e.g. `de_DE`. Kryo writes neither the script nor extensions. */
+/** A locale as its `toString`, e.g. `de_DE`. Kryo writes neither the script nor extensions. */
 const LOCALE = named('java.util.Locale', {
   write: (out, value) => {
     const parts = typeof value === 'string' ? /^([a-z]{0,8})(?:_([a-z\d]{0,3})(?:_(\w{1,100}))?)?$/i.exec(value) : null

@@ -2,13 +2,13 @@ import { JavaEnum, JavaValue } from './java-values.js'
 import type { Input, Output, Serializer, Slot } from './serializer.js'
 
 /**
- * The class that a value has where `slot` is declared: the declared class, unless the value says that it is of a subclass.
- * Java casts the value to the declared class when it uses it, so a value of any other class is refused.
+ * The class of a value for `slot`: the declared class, unless the value names a subclass.
+ * Java casts the value to the declared class, so a value of any other class is refused.
  */
 export function classIn(out: Output, slot: Pick<Slot, 'serializer'> | undefined, value: unknown): Serializer {
   const declared = slot?.serializer
   if (declared === undefined) return out.classOf(value)
-  // the declared class refuses what is none of its values
+  // the declared class refuses values of other types
   if (typeof value !== 'object') return declared
   const its = out.classOf(value)
   const saysItsClass = value instanceof JavaValue || its.accepts !== undefined
@@ -17,7 +17,7 @@ export function classIn(out: Output, slot: Pick<Slot, 'serializer'> | undefined,
   return fits ? its : out.refuse(`expected ${declared.name}, got ${its.name}`)
 }
 
-/** A value where `slot` is declared, or null, as Kryo's `writeClassAndObject` writes it; without the class where it is final. */
+/** Writes a value for `slot`, or null, as Kryo's `writeClassAndObject`, but without the class if that is final. */
 export function writeIn(out: Output, slot: Slot | undefined, given: unknown): void {
   const serializer = slot?.serializer
   if (serializer === undefined) return out.any(given, slot?.args)
@@ -31,7 +31,7 @@ export function writeIn(out: Output, slot: Slot | undefined, given: unknown): vo
   }
 }
 
-/** A constant is its name where its enum is declared: the declaration gives the class back when it is encoded again. */
+/** The name of a constant whose enum `slot` declares: the declaration restores the class when it is encoded again. */
 export function nameIn(input: Input, slot: Slot | undefined, value: unknown): unknown {
   if (!(value instanceof JavaEnum) || input.exact || value.type !== slot?.serializer?.name) return value
   return value.value ?? value

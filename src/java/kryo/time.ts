@@ -96,7 +96,7 @@ function timeOf(hour: string, minute: string, second: string, digits: string): L
   return time.hour > 23 || time.minute > 59 || time.second > 59 ? undefined : time
 }
 
-/** The last part that is not zero is written as its complement and ends the time. */
+/** Writes a time, in which the complement of the last non-zero part marks the end. */
 function writeTime(out: Output, { hour, minute, second, nanos }: LocalTime): void {
   const parts = [hour, minute, second]
   const last = nanos !== 0 ? 3 : second !== 0 ? 2 : minute !== 0 ? 1 : 0
@@ -128,7 +128,7 @@ function offsetOf(text: string): number | undefined {
   return sign === '-' ? -seconds : seconds
 }
 
-/** Quarters of an hour in one byte; 127 and four bytes for others. */
+/** Writes an offset: quarters of an hour in one byte, others as 127 and four bytes. */
 function writeOffset(out: Output, seconds: number): void {
   if (seconds % 900 === 0) return out.byte(seconds / 900)
   out.byte(127)

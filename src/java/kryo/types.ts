@@ -8,7 +8,7 @@ export interface NamedClass {
   readonly primitive?: boolean
 }
 
-/** Type arguments that Kryo does not use, so that every value has its class on the wire, but that Java casts to. */
+/** Type arguments that Kryo ignores, so that every value has its class on the wire, but to which Java casts. */
 export function tagged(args: Args): Args {
   return args?.map((slot) => ({ ...slot, final: false, args: tagged(slot.args) }))
 }

@@ -1,9 +1,9 @@
 const INITIAL = 8192
-/** A larger buffer is not kept for the next message. */
+/** The largest buffer that is kept for the next message. */
 const KEPT = 1 << 20
 const SURROGATE = /[\ud800-\udfff]/
 
-/** The primitives of Kryo's `Output`, into one buffer that grows and is used again for the next message. */
+/** The primitives of Kryo's `Output`, written into one growing buffer that is used again for the next message. */
 export class Writer {
   bytes: Buffer = Buffer.allocUnsafeSlow(INITIAL)
   at = 0

@@ -6,7 +6,7 @@ interface Node {
   readonly port: number
 }
 
-/** The translation of the addresses that nodes report of each other, as ioredis's `natMap`. */
+/** The `natMap` of ioredis, which translates the addresses that nodes report of each other. */
 export function natMapOf(mode: string, server: Section): { natMap?: (address: string) => Node | null } {
   if (mode === 'singleServerConfig' || mode === 'masterSlaveServersConfig') return {} // they have no such settings
   const mapper = server.object('natMapper')

@@ -17,19 +17,19 @@ import { readTree } from './yaml-tree.js'
 
 /** Options that a Redisson file lacks, or that replace its settings; tuning options too. */
 export interface RedissonYamlOptions extends Tuning {
-  /** Codecs by the name of the Java class in the file, for those that need class declarations or are your own. */
+  /** Codecs by the name of the Java class in the file, for codecs of your own or with class declarations. */
   readonly codecs?: Readonly<Record<string, Codec>> | undefined
   /** Name mappers by the name of the Java class in the file. */
   readonly nameMappers?: Readonly<Record<string, NameMapper>> | undefined
   /** TLS options in place of the file's `ssl…` settings; needed if it names stores that only Java can read. */
   readonly tls?: TlsOptions | undefined
-  /** In place of the file's; needed if it names a `credentialsResolver`. */
+  /** The user name in place of the file's; needed if the file names a `credentialsResolver`. */
   readonly username?: string | undefined
-  /** In place of the file's. */
+  /** The password in place of the file's. */
   readonly password?: string | undefined
   /** Further ioredis options. */
   readonly ioredis?: Readonly<Record<string, unknown>> | undefined
-  /** Where `${NAME}` is looked up. Default: the environment. */
+  /** The values of `${NAME}`. Default: the environment. */
   readonly variables?: Variables | undefined
   /** Called once for each setting that is ignored. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: string) => void) | undefined
@@ -110,7 +110,7 @@ function textOf(pathOrText: string | URL): string {
     return readFileSync(pathOrText, 'utf8')
   } catch (thrown) {
     const path = String(pathOrText)
-    // a string that is no file name could be settings on one line, which the error of `readFile` would quote
+    // a string that is not a file name could be settings on one line, which the error of `readFile` would quote
     const shown = FILE_NAME.test(path) ? quoted(path) : describe(path)
     const why = (thrown as NodeJS.ErrnoException).code ?? 'unreadable'
     throw new InvalidArgumentError('pathOrText', 'a file that can be read, or YAML', inWords(`${shown} (${why})`))
@@ -245,7 +245,7 @@ function socket(both: Both): Record<string, unknown> {
   return definedOnly({ connectionName, noDelay })
 }
 
-/** Of two, one at the top and one in the mode, the one that is not Redisson's default. */
+/** The name mapper of the file: of one at the top and one in the mode, the one that is not Redisson's default. */
 function mapperOf(both: Both, given: Readonly<Record<string, NameMapper>>): NameMapper {
   const mappers = both.map((section) => {
     const javaClass = section.object('nameMapper')?.javaClass

@@ -40,7 +40,7 @@ export function tlsOptions(sections: readonly Section[], given: TlsOptions | und
   return Object.assign({}, ...others.reverse(), verification(sections)) as TlsOptions
 }
 
-/** Redisson 4 writes it in two places, even if only one was set: the reader must not guess which one counts. */
+/** The verification mode, which Redisson 4 writes in two places even if only one was set; different values are refused. */
 function verification(sections: readonly Section[]): TlsOptions {
   const modes = new Set(sections.map(modeOf).filter((mode) => mode !== undefined))
   const [mode = 'STRICT', other] = modes

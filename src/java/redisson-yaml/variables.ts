@@ -29,7 +29,7 @@ interface Reference {
   readonly end: number
 }
 
-/** `undefined`: no reference here; `null`: nor further on, because no bracket is closed there. */
+/** The reference at a position; `undefined` if there is none, `null` if there is none further on either, because no bracket is closed. */
 function referenceAt(text: string, at: number): Reference | undefined | null {
   NAME.lastIndex = at + 2
   const name = NAME.exec(text)?.[0]

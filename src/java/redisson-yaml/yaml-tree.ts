@@ -4,11 +4,11 @@ import { optional } from '../../optional.js'
 
 /** A value of the file, with the name of the Java class in the tag before it (`!<org.redisson…> {}`), if any. */
 export interface Tree {
-  /** Its path, such as `singleServerConfig.address`. */
+  /** The path of the value, such as `singleServerConfig.address`. */
   readonly path: string
   readonly javaClass: string | undefined
   readonly value: string | number | boolean | null | readonly Tree[] | ReadonlyMap<string, Tree>
-  /** A number or word as it is written: a password can be 0123 or 1e5. */
+  /** The source text of a number or word, because a password can be 0123 or 1e5. */
   readonly source?: string | undefined
 }
 

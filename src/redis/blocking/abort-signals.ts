@@ -6,8 +6,8 @@ interface Shared {
 const sharedOf = new WeakMap<AbortSignal, Shared>()
 
 /**
- * Calls `action` when the signal aborts, until the returned function is called. However many waits share a signal, it gets
- * one listener: from the eleventh on Node warns of a leak.
+ * Calls `action` when the signal aborts, until the returned function is called. All waits that share a signal use
+ * one listener, because Node warns of a leak from the eleventh on.
  */
 export function onAbort(signal: AbortSignal, action: () => void): () => void {
   const shared = sharedOf.get(signal) ?? listen(signal)

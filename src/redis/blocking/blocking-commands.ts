@@ -7,13 +7,13 @@ import { translateError } from '../replies/server-errors.js'
 
 export type Popped = readonly [key: string, elements: Buffer[]]
 
-/** The commands of one kind of blocking connection. A key is whatever the command can wait for. */
+/** The commands of one kind of blocking connection. A key is a text that the command can wait for. */
 export interface BlockingCommand {
   /** Waits until one of the keys gives at least one and at most `count` elements; `null` when the time is over. */
   wait(redis: Redis, keys: readonly string[], count: number, seconds: number): Promise<Popped | null>
-  /** More elements of a key without waiting, where `wait` cannot give several. */
+  /** Takes more elements of a key without waiting, if `wait` cannot take several. */
   more(key: string, count: number): Promise<Buffer[]>
-  /** Rejects if a key is wrong, such as of another type. */
+  /** Rejects if a key is invalid, such as of another type. */
   probe(key: string): Promise<void>
 }
 
@@ -61,7 +61,7 @@ export class BlockingPop implements BlockingCommand {
   }
 }
 
-/** A server never pops nothing, nor from a list that it was not asked for: what says so is no reply to this command. */
+/** The popped elements. A reply without elements, or from a list that was not asked for, is not a reply to this command. */
 function popped(keys: readonly string[], key: unknown, elements: Buffer[]): Popped {
   const name = asBytes(key).toString()
   if (elements.length > 0 && keys.includes(name)) return [name, elements]
@@ -107,14 +107,14 @@ export function moveKey({ source, target, from, to }: ListMove): string {
   return JSON.stringify([source, target, from, to])
 }
 
-/** The move of such a text. */
+/** The move that `moveKey` made into this text. */
 export function parseMoveKey(key: string): ListMove {
   const [source, target, from, to] = JSON.parse(key) as [string, string, End, End]
   return { source, target, from, to }
 }
 
 /**
- * Sends LMOVE or BLMOVE by `call`. On a server before 6.2 it falls back to the only move that such a server has.
+ * Sends LMOVE or BLMOVE by `call`. On a server before 6.2 it falls back to `RPOPLPUSH`, the only move of such a server.
  *
  * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: for the other moves
  */

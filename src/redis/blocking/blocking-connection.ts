@@ -6,61 +6,59 @@ import {
   UnsupportedServerError,
   type RedelayedError,
 } from '../../errors.js'
-import { asInteger } from '../../store/replies.js'
 import { nextTurn, pause } from '../../timing/pause.js'
 import type { BlockingCommand, Popped } from './blocking-commands.js'
 import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { dropWhenOverdue } from '../replies/reply-watchdog.js'
-import type { Identity } from '../connections/predecessors.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { isTransient, translateError } from '../replies/server-errors.js'
 import { ClientEndedError, NodeGoneError } from '../topology/topology.js'
+import { RichGroups } from './rich-groups.js'
 import { SharedDemand } from './shared-demand.js'
-import { Waiters, type Served, type Waiter } from './waiters.js'
+import { clientIdOf, unblock } from './unblocking.js'
+import { Waiters, type Group, type Served, type Waiter } from './waiters.js'
 
 /** How long one blocking command waits at the server before the next one is sent. */
 const BLOCK_SECONDS = 10
-/** The same when several groups of keys take turns, or when the command cannot be interrupted. */
+/** The wait when several groups of keys take turns, or when the command cannot be interrupted. */
 const SHORT_BLOCK_SECONDS = 1
-/** The connection is given up when its reply is overdue by this, or by `commandTimeout`, and no byte arrives. */
+/** The connection is dropped when its reply is overdue by this, or by `commandTimeout`, and no byte arrives. */
 const OVERDUE_MS = 3_000
 /** How many times `commandTimeout` a shutdown waits for an element whose bytes arrive. */
 const CLOSE_TIMEOUTS = 2
 const MAX_PER_CALL = 1_000
 const RETRY_MS = 100
-/** After so many waits in a row that ended empty at once, though this client ended none of them, each further one is paused for. */
+/** After this many consecutive waits that ended empty at once without an interruption by this client, it pauses before each further one. */
 const MAX_EARLY = 10
 const EARLY_MS = 50
-/** Of how many groups a connection knows that they may have more elements. */
-const MAX_RICH = 1_000
 
 export interface BlockingConnectionParams {
   /** Its `prepare` must be `learnClientId`. */
   readonly connection: ReconnectingConnection
-  /** The connection that can unblock the given one, if there is one now. */
+  /** Another connection to the same server, which can unblock the given one; undefined if there is none now. */
   readonly beside: (redis: Redis) => Redis | undefined
   /** How long the server may be silent while it owes a reply. */
   readonly commandTimeout: number
-  /** The commands it waits with. */
+  /** The blocking command of the connection. */
   readonly command: BlockingCommand
   /** Whether any connection of this kind has ever worked. Until then failures reject the waits; later the waits continue. */
   readonly shared: { hasServed: boolean }
-  /** Whether another connection to the server works now: then waits continue although this one cannot be opened. */
+  /** Whether another connection to the server works now; then waits continue although this one cannot be opened. */
   readonly isConnected: () => boolean
   /** The keys are on another node now. */
   readonly onMoved: (waiters: Waiter[]) => void
-  /** The server is gone, and this connection is of no use any more. */
+  /** The server is gone, so this connection is useless. */
   readonly onGone: (waiters: Waiter[]) => void
 }
 
 interface Call {
   readonly keys: ReadonlySet<string>
   readonly redis: Redis
-  /** Per command: an interruption in flight for the last command must not replace the one that this command needs. */
+  /** Whether this command was interrupted; an interruption in flight for the previous command does not count. */
   interrupted: boolean
-  /** Further elements may still be fetched, by other means. */
+  /** The command has ended; more elements may still be fetched with another command. */
   answered: boolean
-  /** Stops the watchdog that gives the connection up when an interruption has no effect. */
+  /** Stops the watchdog that drops the connection when an interruption has no effect. */
   stopWatching: () => void
 }
 
@@ -76,12 +74,11 @@ export class BlockingConnection {
   #loop: Promise<void> | undefined
   #call: Call | undefined
   #preferred: string | undefined
-  /** The groups whose last turn brought elements, so that they may have more. */
-  readonly #rich = new Set<number | string>()
+  readonly #rich = new RichGroups()
   /** Waiters with their elements, to be resolved as soon as the next command is sent. */
   #served: Served | undefined
   readonly #sharedDemand = new SharedDemand()
-  /** Waits in a row that ended empty at once without this client's doing. */
+  /** Consecutive waits that ended empty at once without an interruption by this client. */
   #early = 0
 
   constructor(params: BlockingConnectionParams) {
@@ -89,12 +86,12 @@ export class BlockingConnection {
     this.#overdueMs = Math.min(OVERDUE_MS, params.commandTimeout)
   }
 
-  /** The number of keys that it waits for. */
+  /** The number of awaited keys. */
   get size(): number {
     return this.#waiters.keyCount
   }
 
-  /** Whether its command waits at the server now. */
+  /** Whether a command waits at the server now. */
   get blocked(): boolean {
     return this.#call?.answered === false
   }
@@ -111,21 +108,21 @@ export class BlockingConnection {
     this.#loop ??= nextTurn().then(() => this.#run())
   }
 
-  /** The waiter's wait has ended; it is settled as soon as no element can arrive for it any more. */
+  /** Ends a waiter's wait; the waiter is settled as soon as no element can arrive for it any more. */
   cancel(waiter: Waiter): void {
     const call = this.#call
     if (call !== undefined && waiter.keys.some((key) => call.keys.has(key))) this.#interrupt()
     else for (const key of waiter.keys) this.#waiters.settleEnded(key)
   }
 
-  /** An element has just arrived at `key`: wait for that key next if the command waits for others. */
+  /** An element has just arrived at `key`: waits for that key next if the command waits for other keys. */
   prefer(key: string): void {
     if (this.#call === undefined || this.#call.keys.has(key)) return
     this.#preferred = key
     this.#interrupt()
   }
 
-  /** Called when the server is not the master any more: elements popped there now are still at the new master. */
+  /** Drops the connection to a server that is no longer the master: elements popped there now are still at the new master. */
   leave(isStale: IsStale): void {
     this.#params.connection.leave(isStale)
   }
@@ -135,7 +132,7 @@ export class BlockingConnection {
     const call = this.#call
     if (call === undefined) this.#waiters.settleAllEnded()
     else {
-      // the reply is awaited: it may carry an element
+      // wait for the reply: it may carry an element
       this.#interrupt()
       const stopWatching = this.#dropWhenOverdue(call.redis, 0, CLOSE_TIMEOUTS * this.#params.commandTimeout)
       await this.#loop
@@ -165,7 +162,7 @@ export class BlockingConnection {
     }
   }
 
-  /** Resolves the served waiters. Decoding takes time, in which the server should run the next command. */
+  /** Resolves the served waiters while the server runs the next command, because decoding takes time. */
   #deliverServed(): void {
     const served = this.#served
     this.#served = undefined
@@ -195,7 +192,7 @@ export class BlockingConnection {
     const call: Call = { keys: new Set(keys), redis, interrupted: false, answered: false, stopWatching: () => {} }
     this.#call = call
     const group = this.#waiters.groupOf(keys[0] ?? '')
-    const id = clientIds.get(redis)
+    const id = clientIdOf(redis)
     const short = id === undefined || this.#waiters.groupCount > 1 || this.#params.beside(redis) === undefined
     const seconds = short ? SHORT_BLOCK_SECONDS : BLOCK_SECONDS
     const stopWatching = this.#dropWhenOverdue(redis, seconds * 1000)
@@ -223,7 +220,7 @@ export class BlockingConnection {
     call.stopWatching()
     call.answered = true
     this.#params.shared.hasServed = true
-    if (group !== undefined) this.#learn(group, popped !== null)
+    if (group !== undefined) this.#rich.learn(group, popped !== null)
     if (popped !== null) {
       const [key, elements] = popped
       elements.push(...(await this.#more(key, elements.length)))
@@ -237,26 +234,18 @@ export class BlockingConnection {
   }
 
   /**
-   * A group whose turn it is would wait for a second although another one has elements and waiters. So its command ends at once, and where
-   * this group brought nothing the last time, the other one comes next.
+   * Ends a group's command at once if another group has elements and waiters, which would otherwise wait for a second. If
+   * the last turn of this group brought no elements, the other group is next.
    */
-  #endAtOnceForOthers(group: number | string | undefined): void {
-    if (group === undefined || this.#rich.size === 0) return
-    const others = new Set(this.#rich)
-    others.delete(group)
-    const key = this.#waiters.keyOf(others)
+  #endAtOnceForOthers(group: Group | undefined): void {
+    if (group === undefined || this.#rich.isEmpty) return
+    const key = this.#waiters.keyOf(this.#rich.besides(group))
     if (key === undefined) return
     if (!this.#rich.has(group)) this.#preferred = key
     this.#interrupt()
   }
 
-  #learn(group: number | string, isRich: boolean): void {
-    if (this.#rich.size >= MAX_RICH) this.#rich.clear()
-    if (isRich) this.#rich.add(group)
-    else this.#rich.delete(group)
-  }
-
-  /** At most as many elements as have a waiter, whichever key they come from; some waiters are left for the next command. */
+  /** The number of elements to ask for: at most as many as have a waiter, whichever key they come from, leaving some waiters for the next command. */
   #demand(keys: readonly string[]): number {
     return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key, this.#sharedDemand.now)))
   }
@@ -268,7 +257,7 @@ export class BlockingConnection {
   }
 
   async #onError(redis: Redis, keys: string[], error: RedelayedError): Promise<void> {
-    // the server works or did a moment ago, so the waits continue
+    // the server works or did so a moment ago, so the waits continue
     if (error instanceof ConnectionError || isElsewhere(error)) this.#params.shared.hasServed = true
     if (error instanceof ConnectionError) {
       this.#waiters.settleAllEnded() // ended waits need not wait for the next connection
@@ -285,7 +274,7 @@ export class BlockingConnection {
       this.#params.onMoved(this.#waiters.removeAll(keys))
       return
     }
-    // one bad key fails the command for all keys: find it
+    // one invalid key fails the command for all keys: find it
     let found = false
     for (const key of keys) {
       try {
@@ -298,7 +287,7 @@ export class BlockingConnection {
     if (found) return
     if (error instanceof UnsupportedServerError) for (const key of keys) this.#waiters.fail(key, error)
     else if (!this.#params.shared.hasServed) this.#waiters.failAll(error)
-    else this.#params.connection.drop(redis, error) // `reconnecting` says why nothing arrives
+    else this.#params.connection.drop(redis, error) // the event `reconnecting` says why no element arrives
   }
 
   #dropWhenOverdue(redis: Redis, dueMs: number, mostMs?: number): () => void {
@@ -308,19 +297,19 @@ export class BlockingConnection {
 
   #interrupt(): void {
     const call = this.#call
-    // a command that has ended needs no interruption, and a watchdog for it would never be stopped
+    // a command that has ended needs no interruption, and nothing would stop its watchdog
     if (call === undefined || call.interrupted || call.answered) return
     call.interrupted = true
     void this.#unblock(call)
   }
 
   /**
-   * The command may not have reached the server yet, so this repeats until the command ends. A connection whose command does not end, and
-   * on which no byte arrives, is given up, so that ended waits settle. A reply that has begun may be an element:
+   * Interrupts the command until it ends, because it may not have reached the server yet. Drops a connection whose command does not end and
+   * on which no byte arrives, so that ended waits settle. A reply that has begun may be an element, so
    * it is awaited.
    */
   async #unblock(call: Call): Promise<void> {
-    const id = clientIds.get(call.redis)
+    const id = clientIdOf(call.redis)
     if (id === undefined) return
     call.stopWatching = this.#dropWhenOverdue(call.redis, 0)
     for (let wait = 1; this.#call === call && !call.answered; wait = Math.min(wait * 2, RETRY_MS)) {
@@ -335,57 +324,14 @@ export class BlockingConnection {
   }
 }
 
-/**
- * Whether the server has ended the connection's command. Redis 7.0 ends with a panic when it is asked to unblock a command that
- * `CLIENT PAUSE … WRITE` holds back, as manual failovers do. It holds back a script, too, so nothing is unblocked in a pause.
- */
-async function unblock(beside: Redis, blocked: Redis, id: number): Promise<boolean> {
-  if (!panicking.has(blocked)) return asInteger(await beside.call('CLIENT', 'UNBLOCK', id)) === 1
-  const replies = await beside.pipeline().eval('return 0', 0).call('CLIENT', 'UNBLOCK', id).exec()
-  const [error, reply] = replies?.[1] ?? []
-  if (error) throw error
-  return asInteger(reply) === 1
-}
-
 /** Whether a server ended a wait because it became a replica or because the slot moved. */
 function isElsewhere(error: RedelayedError): boolean {
   return error instanceof CommandError && ELSEWHERE.includes(error.redisCode)
 }
 
-/** Whether another client has ended a wait by `CLIENT UNBLOCK … ERROR`; nothing is wrong with the server then. */
+/** Whether another client has ended a wait with `CLIENT UNBLOCK … ERROR`, so that the server itself works. */
 function isUnblocked(error: RedelayedError): boolean {
   return error instanceof CommandError && error.redisCode === 'UNBLOCKED' && /via CLIENT UNBLOCK/.test(error.message)
 }
 
 const ELSEWHERE = ['UNBLOCKED', 'MOVED', 'ASK']
-
-const clientIds = new WeakMap<Redis, number>()
-
-/** Connections to servers that hold paused commands back as blocked ones, and panic when one is unblocked; or of an unknown version. */
-const panicking = new WeakSet<Redis>()
-const PANICKING = /^redis_version:(6\.2|7\.0)\./m
-
-/** An id that no connection has: with it the connection finds out, when it is opened, whether this user may unblock connections. */
-const NO_CONNECTION = Number.MAX_SAFE_INTEGER
-
-/**
- * Learns the id by which a connection can be unblocked, and resolves with it. At a server that refuses the id, or refuses to unblock, waits are made of
- * short steps.
- */
-export async function learnClientId(redis: Redis): Promise<Identity | undefined> {
-  const [id, info, error] = await Promise.all([
-    redis.call('CLIENT', 'ID').catch(orRefusal),
-    redis.call('INFO', 'server').catch(orRefusal),
-    redis.call('CLIENT', 'UNBLOCK', NO_CONNECTION).then(() => undefined, orRefusal),
-  ])
-  if (typeof info !== 'string' || PANICKING.test(info)) panicking.add(redis)
-  if (id instanceof Error) return undefined
-  if (error === undefined || isTransient(error)) clientIds.set(redis, asInteger(id))
-  return typeof info === 'string' ? { id: asInteger(id), info } : undefined
-}
-
-function orRefusal(thrown: unknown): RedelayedError {
-  const error = translateError(thrown)
-  if (error instanceof ConnectionError) throw error
-  return error
-}

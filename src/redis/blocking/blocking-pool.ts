@@ -16,23 +16,24 @@ import {
   type Drain,
   type ListMove,
 } from './blocking-commands.js'
-import { BlockingConnection, learnClientId } from './blocking-connection.js'
+import { BlockingConnection } from './blocking-connection.js'
 import { Predecessors } from '../connections/predecessors.js'
 import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { isTransient, translateError } from '../replies/server-errors.js'
 import type { IsStale } from '../connections/remote-address.js'
 import { ClientEndedError, noConnectionYet, type Topology } from '../topology/topology.js'
+import { learnClientId } from './unblocking.js'
 import type { Waiter } from './waiters.js'
 
 export interface WaitOptions {
   /** The most elements to take at once. */
   readonly max: number
-  /** Milliseconds; without it the wait has no end. */
+  /** The limit of the wait in milliseconds; without it, without end. */
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** The elements, and their key. */
+/** Taken elements and their key. */
 export interface Taken {
   readonly key: string
   readonly elements: Buffer[]
@@ -41,7 +42,7 @@ export interface Taken {
 /** The kind of a blocking connection; different kinds cannot share a command. */
 type Kind = End | 'move'
 
-/** How long a wait on several groups of keys waits for one of them before the next has its turn. */
+/** How long a wait on several groups of keys waits for one group before the turn of the next. */
 const TURN_MS = 100
 
 /** The pause before the pool asks again for the node of a key. */
@@ -52,13 +53,13 @@ export class BlockingPool {
   readonly #topology: Topology
   readonly #settings: Settings
   readonly #emit: Emit
-  /** By kind and node. */
+  /** The connections by kind and node. */
   readonly #connections = new Map<string, BlockingConnection[]>()
   readonly #connectionOf = new WeakMap<Waiter, BlockingConnection>()
   readonly #commands: Readonly<Record<Kind, () => BlockingCommand>>
   readonly #shared = { left: { hasServed: false }, right: { hasServed: false }, move: { hasServed: false } }
   readonly #predecessors = new Predecessors()
-  /** When the first wait began, while no wait has ever worked. */
+  /** When the first wait began, until a wait has worked. */
   #triedSince: number | undefined
   #closed = false
 
@@ -76,10 +77,11 @@ export class BlockingPool {
 
   /**
    * Waits for at least one element at one end of the first of some lists that has any; `null` when the time is over.
-   * In a cluster one command can name keys of one slot only. Keys of several slots take turns, never two at a time, so that no
-   * two elements can arrive for one wait, and none has to be put back.
+   * In a cluster one command can name keys of one slot only. Keys of several slots take turns, one at a time, so that one wait never
+   * gets two elements, and none has to be put back.
    */
   async wait(keys: readonly string[], end: End, options: WaitOptions): Promise<Taken | null> {
+    if (keys.length === 1) return this.#wait(end, keys, options)
     const groups = this.#groups(keys)
     const [only] = groups
     if (groups.length === 1 && only !== undefined) return this.#wait(end, only, options)
@@ -126,7 +128,7 @@ export class BlockingPool {
     })
   }
 
-  /** As in `#assign`: if waits have worked before, a failure does not end the wait. */
+  /** Waits for a connection. As in `#assign`, a failure does not end the wait if waits have worked before. */
   async #connected(connected: Promise<unknown>, isWanted: () => boolean): Promise<void> {
     for (let attempt = connected; ; attempt = Promise.resolve(this.#topology.commands())) {
       try {
@@ -148,7 +150,7 @@ export class BlockingPool {
     }
   }
 
-  /** Called when a server is not the master any more. */
+  /** Drops the connections to a server that is no longer the master. */
   leave(isStale: IsStale): void {
     for (const connection of [...this.#connections.values()].flat()) connection.leave(isStale)
   }
@@ -199,7 +201,7 @@ export class BlockingPool {
     })
   }
 
-  /** Reject until the first success: without a connection it is unknown whether the lists hold elements. */
+  /** The error for a wait whose time is over: until the first success it is unknown whether the lists hold elements. */
   #whyNone(kind: Kind): ConnectionError | null {
     if (this.#shared[kind].hasServed) return null
     return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity), this.#topology) ?? null
@@ -230,7 +232,7 @@ export class BlockingPool {
     }
   }
 
-  /** The connection that waits for the keys already, or a free one, or a new one, or the one with the fewest keys. */
+  /** A connection that waits for the keys already, or else a free one, a new one, or the one with the fewest keys. */
   #choose(kind: Kind, node: string, keys: readonly string[]): BlockingConnection {
     const place = `${kind} ${node}`
     const connections = this.#connections.get(place) ?? []
@@ -254,7 +256,8 @@ export class BlockingPool {
       open: (again) => this.#topology.dedicated(again, node === '' ? undefined : node),
       prepare: async (redis) => {
         const identity = await learnClientId(redis)
-        // a command that is still on its way would pop elements that no consumer gets
+        this.#topology.arrived(redis, identity?.info)
+        // a command still on its way would pop elements that no consumer gets
         if (identity !== undefined) await this.#predecessors.endAllowed(redis, identity)
       },
       connectTimeout: this.#settings.connectTimeout,
@@ -274,7 +277,7 @@ export class BlockingPool {
           place,
           (this.#connections.get(place) ?? []).filter((other) => other !== connection),
         )
-        void connection.close() // it would search for the node for ever
+        void connection.close() // otherwise it would search for the node for ever
         void this.#reassign(kind, waiters)
       },
     })
@@ -287,7 +290,7 @@ export class BlockingPool {
     for (const waiter of waiters) void this.#assign(kind, waiter, true)
   }
 
-  /** The keys in the order given, those of one slot together. */
+  /** The keys grouped by slot, in the order given. */
   #groups(keys: readonly string[]): string[][] {
     const bySlot = new Map<number, string[]>()
     for (const key of keys) {

@@ -1,19 +1,19 @@
 import { nextTurn } from '../../timing/pause.js'
 
-/** While so many decode, the next command serves the other waiters. */
+/** The least demand: while this many waiters get their elements, the next command serves the others. */
 const LEAST = 200
 const MOST = 1_000
 /** A client that has been idle for longer waits for the network, and not for the server. */
 const IDLE_MS = 0.5
 
 /**
- * The most elements that one command takes for several waiters. Where the client is idle until the reply comes, as the network is slow, a command takes
- * more; where the client has enough to do meanwhile, fewer.
+ * The most elements that one command takes for several waiters: more if a slow network leaves the client idle until the reply, fewer
+ * if the client is busy meanwhile.
  */
 export class SharedDemand {
   #now = LEAST
   #isIdle = false
-  /** When the client had nothing left to do; `undefined` while it has. */
+  /** When the client became idle; `undefined` while it is busy. */
   #idleSince: number | undefined
   #commands = 0
 
@@ -21,12 +21,12 @@ export class SharedDemand {
     return this.#now
   }
 
-  /** Whether the client had nothing to do while the last full reply was on its way: then all waiters had better be in the next command. */
+  /** Whether the client was idle while the last full reply was on its way; then the next command should serve all waiters. */
   get isIdle(): boolean {
     return this.#isIdle
   }
 
-  /** A command was sent, and what came before was handed out. */
+  /** A command was sent, and all earlier elements were handed out. */
   sent(): void {
     const command = ++this.#commands
     this.#idleSince = undefined
@@ -35,9 +35,9 @@ export class SharedDemand {
     })
   }
 
-  /** The command has brought so many, of as many as it asked for. */
+  /** The command brought `count` elements of the `asked` ones. */
   came(count: number, asked: number): void {
-    if (count < asked) return // it may have waited for them
+    if (count < asked) return // the command may have waited for elements
     this.#isIdle = this.#idleSince !== undefined && performance.now() - this.#idleSince > IDLE_MS
     this.#now = this.#isIdle ? Math.min(MOST, this.#now * 2) : Math.max(LEAST, this.#now / 2)
   }

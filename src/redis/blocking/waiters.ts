@@ -1,11 +1,14 @@
 import { copyOf, type RedelayedError } from '../../errors.js'
 
-/** One take that waits for elements of one key, or of the first of several that has any. */
+/** Only keys of one group can share a command; in a cluster a group is a slot. */
+export type Group = number | string
+
+/** One take that waits for elements of one key, or of the first of several keys that has any. */
 export interface Waiter {
   readonly keys: readonly string[]
-  /** Only keys of one group can share a command; in a cluster a group is a slot. All keys of a waiter are in one group. */
-  group: number | string
-  /** The most elements it wants. */
+  /** All keys of a waiter are in one group. */
+  group: Group
+  /** The most elements that the take wants. */
   readonly max: number
   /** Set when the wait has to end: an error to reject with, or `null` for an empty result. */
   ended?: RedelayedError | Error | null
@@ -19,7 +22,7 @@ export interface Served {
   readonly shares: ReadonlyMap<Waiter, Buffer[]>
 }
 
-/** The waiting takes of one connection, first come first served per key; keys take turns. */
+/** The waiting takes of one connection, served in order per key; keys take turns. */
 export class Waiters {
   readonly #byKey = new Map<string, Waiter[]>()
 
@@ -27,7 +30,7 @@ export class Waiters {
     return this.#byKey.size
   }
 
-  /** The number of groups that the keys are in. */
+  /** The number of groups of the keys. */
   get groupCount(): number {
     return new Set(Array.from(this.#byKey.values(), (list) => list[0]?.group)).size
   }
@@ -36,13 +39,13 @@ export class Waiters {
     return this.#byKey.has(key)
   }
 
-  /** The key, of any group of these, that has waited longest for its turn. */
-  keyOf(groups: ReadonlySet<number | string>): string | undefined {
+  /** The key in these groups that has waited longest for its turn. */
+  keyOf(groups: ReadonlySet<Group>): string | undefined {
     for (const [key, [first]] of this.#byKey) if (first !== undefined && groups.has(first.group)) return key
     return undefined
   }
 
-  groupOf(key: string): number | string | undefined {
+  groupOf(key: string): Group | undefined {
     return this.#byKey.get(key)?.[0]?.group
   }
 
@@ -54,7 +57,7 @@ export class Waiters {
     }
   }
 
-  /** How many elements to take from a key at once: all that the first waiter wants, and for several waiters at most `shared`. */
+  /** The number of elements to take from a key at once: all that the first waiter wants, and for several waiters at most `shared`. */
   demand(key: string, shared: number): number {
     let demand = 0
     for (const waiter of this.#byKey.get(key) ?? []) {
@@ -64,7 +67,7 @@ export class Waiters {
     return demand
   }
 
-  /** The keys of one group: that of `preferred`, or of the key that has waited longest for its turn. They go to the back. */
+  /** The keys of the group of `preferred`, or of the key that has waited longest for its turn. Moves them to the back. */
   nextGroup(preferred: string | undefined): string[] {
     const first = preferred !== undefined && this.#byKey.has(preferred) ? preferred : this.#byKey.keys().next().value
     if (first === undefined) return []

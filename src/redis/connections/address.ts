@@ -24,12 +24,12 @@ export function addressOfOptions({ host, port, path, sentinels }: RedisOptions):
 /** The address of a client, for errors. */
 export function addressOfClient(client: Redis | Cluster): string {
   if (!client.isCluster) return addressOfOptions(client.options)
-  // private in its types; without a connection it knows no other nodes
+  // private in ioredis's types; without a connection it knows no other nodes
   const { startupNodes } = client as unknown as { startupNodes?: readonly unknown[] }
   return addressOfNodes((startupNodes ?? []).map(addressOfStartupNode))
 }
 
-/** The forms that ioredis takes; of a URL no more than its host and port, because of passwords. */
+/** The address of a node in any form that ioredis accepts; only host and port of a URL, which can have a password. */
 function addressOfStartupNode(node: unknown): Address {
   if (typeof node === 'number') return { host: '127.0.0.1', port: node }
   if (typeof node === 'object' && node !== null) return { host: '127.0.0.1', port: 6379, ...node }

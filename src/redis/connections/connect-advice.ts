@@ -1,11 +1,11 @@
 import { AuthError, ConnectionError, type RedelayedError } from '../../errors.js'
 import { reasonIn } from '../replies/server-errors.js'
 
-/** How ioredis begins an error about a sentinel. */
+/** The beginning of ioredis's errors about sentinels. */
 const OF_SENTINEL = 'failed to connect to sentinel'
 const SENTINEL = 'look at sentinels, and at sentinelUsername and sentinelPassword'
 
-/** What to look at, by the code of the socket's or of the system's error. */
+/** The advice by the code of the socket's or of the system's error. */
 const ADVICE = new Map([
   ['ECONNREFUSED', 'no server listens there: does Redis run, and are host and port right (url)?'],
   ['ENOTFOUND', 'no such host: look at the url, or at host'],
@@ -23,15 +23,15 @@ const ADVICE = new Map([
 const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/
 const TRUST = "give your authority's certificate as tls.ca"
 
-/** Of a cluster ioredis reports no more than this about a node that it cannot reach. */
+/** The only error that ioredis reports about an unreachable node of a cluster. */
 const CLOSED = 'Connection is closed.'
 const REACHABLE = 'does Redis run there, and is TLS on (rediss:// in the url, or tls) exactly where the server has it?'
 
-/** A port of TLS ends a connection at the first byte that is no TLS. */
+/** The errors of a TLS port, which ends a connection at the first byte that is not TLS. */
 const ENDED = /ECONNRESET|EPIPE/
 const WANTS_TLS = 'the server ended the connection: if this port speaks TLS, use rediss:// in the url, or tls'
 
-/** The same error of an attempt to connect, with the address and what to look at. */
+/** Adds the address and advice to the error of an attempt to connect. */
 export function advised(error: RedelayedError, address: string, usesTls: boolean): RedelayedError {
   const { cause } = error
   if (error instanceof AuthError) return new AuthError(`${address}: ${error.message}`, { cause })

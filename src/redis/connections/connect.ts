@@ -11,7 +11,7 @@ import { BorrowedTopology, SingleTopology } from '../topology/single-topology.js
 import type { IsStale } from './remote-address.js'
 import type { Topology } from '../topology/topology.js'
 
-/** `demoted` is called for a server that is not the master any more, in topologies where ioredis does not handle that. */
+/** Creates the topology. `demoted` is called for a server that is no longer the master, in topologies where ioredis does not handle that. */
 export function createTopology(
   target: Target,
   settings: Settings,
@@ -29,12 +29,12 @@ export function createTopology(
     case 'cluster': {
       const cluster = new Cluster(target.nodes, {
         lazyConnect: true,
-        // else ioredis would resend commands that may have been carried out, when a connection breaks; it still follows redirections
+        // otherwise ioredis would resend commands that may have been carried out when a connection breaks; it still follows redirections
         retryDelayOnFailover: 0,
         slotsRefreshTimeout: slotsTimeout(settings.connectTimeout),
         clusterRetryStrategy: clusterRetryStrategy(() => performance.now(), Math.random),
         redisOptions: { ...target.redis, ...LIMITS, connectTimeout: settings.connectTimeout },
-        // an option of the cluster, though it is given among those of its nodes
+        // an option of the cluster, which users give among those of its nodes
         ...(target.redis.natMap === undefined ? {} : { natMap: target.redis.natMap }),
         ...(target.redis.tls === undefined ? {} : { dnsLookup: (address, callback) => callback(null, address) }),
       })

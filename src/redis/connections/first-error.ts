@@ -13,7 +13,7 @@ export function endWithFirstError(redis: Redis): void {
   stream.on('error', () => stream.destroy())
 }
 
-/** The same for each connection of a client that its owner opens, from now on. Returns a function that leaves later connections alone. */
+/** As `endWithFirstError`, for each connection that the owner of a client opens from now on, until the returned function is called. */
 export function endEachWithFirstError(redis: Redis): () => void {
   const end = (): void => endWithFirstError(redis)
   end()

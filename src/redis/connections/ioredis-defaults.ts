@@ -1,14 +1,14 @@
 import type { RedisOptions } from 'ioredis'
 import { QuietSentinelConnector } from './disconnect.js'
 
-/** ioredis's own limits, which are removed: a command that it gives up may still pop elements at the server. */
+/** Removes ioredis's own limits: a command that ioredis gives up may still pop elements at the server. */
 export const LIMITS = {
   commandTimeout: undefined,
   socketTimeout: undefined,
   blockingTimeout: undefined,
 } satisfies RedisOptions
 
-/** The options of every client of ours, which override the user's. */
+/** The options of all clients of this package, which override the user's. */
 export const OVERRIDES = {
   lazyConnect: true,
   keyPrefix: '',
@@ -23,12 +23,12 @@ export const OVERRIDES = {
   reconnectOnError: null,
   enableAutoPipelining: false,
   ...LIMITS,
-  // ask a server that loads its data again soon, and leave no timer of ten seconds after a shutdown
+  // retries a server that loads its data soon, and leaves no timer of ten seconds after a shutdown
   maxLoadingRetryTime: 500,
 } satisfies RedisOptions
 
 /**
- * For clients that ask sentinels for the master. ioredis asks them one after the other and would wait for a silent one for ever. With this limit
+ * The options of clients that ask sentinels for the master. ioredis asks them one after the other and would wait for a silent one for ever. With this limit
  * it can ask all of them while a connection is opened, and has time left for the master.
  */
 export function sentinelOverrides(

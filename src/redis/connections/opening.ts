@@ -17,7 +17,7 @@ export class Opening {
   constructor(limitMs: number) {
     this.#limitMs = limitMs
     this.#over = new Promise((_, reject) => (this.#reject = reject))
-    this.#over.catch(() => undefined) // the attempt may be given up after its end
+    this.#over.catch(() => undefined) // the attempt may be abandoned after its end
     this.restart()
   }
 
@@ -26,12 +26,12 @@ export class Opening {
     return this.#redis
   }
 
-  /** For errors: what the server has not answered so far. */
+  /** The stage that the server has not answered so far, for errors. */
   get silence(): string {
     return `the server was silent ${stageOf(this.#redis)}`
   }
 
-  /** Settles with the steps, or when they are given up; later results are ignored. */
+  /** Settles as the steps, or when the attempt is abandoned; ignores later results. */
   async run<T>(steps: () => Promise<T>): Promise<T> {
     try {
       return await Promise.race([steps(), this.#over])
@@ -40,7 +40,7 @@ export class Opening {
     }
   }
 
-  /** Restarts the limit, because the server has just answered a part of a long step. */
+  /** Restarts the limit when the server has answered a part of a long step. */
   restart(): void {
     clearTimeout(this.#timer)
     if (this.#givenUp !== undefined) return
@@ -50,7 +50,7 @@ export class Opening {
     }, this.#limitMs)
   }
 
-  /** Sets the client to connect; it is destroyed if the attempt has been given up. */
+  /** Sets the client to connect; destroys it if the attempt was abandoned. */
   use(redis: Redis): Redis {
     this.#redis = redis
     if (this.#givenUp === undefined) return redis
@@ -67,7 +67,7 @@ export class Opening {
   }
 }
 
-/** The stage that was not answered. */
+/** The unanswered stage. */
 function stageOf(redis: Redis | undefined): string {
   switch (redis?.status) {
     case undefined:

@@ -19,22 +19,22 @@ import { Opening } from './opening.js'
 import { ClientEndedError, NodeGoneError } from '../topology/topology.js'
 
 const BACKOFF: Backoff = { baseMs: 50, maxMs: 2_000 }
-/** A connection that lived this long resets the back-off. */
+/** How long a connection must last to reset the back-off. */
 const STABLE_MS = 1_000
 
-/** Of them ioredis does not always say what was wrong with the last one. */
+/** ioredis's error for all sentinels, which does not always say what was wrong with the last one. */
 const ALL_SENTINELS = /^All sentinels are unreachable/
 
-/** A retry does not help against these errors, so waiting callers are rejected at once. */
+/** Errors that a retry cannot fix, so that waiting callers are rejected at once. */
 const FINAL = [AuthError, UnsupportedServerError, NodeGoneError, ClientEndedError]
 
 export interface ReconnectingConnectionParams {
   readonly role: ReconnectingEvent['connection']
-  /** A new ioredis client that is not connected yet and never reconnects by itself; `again`: not the first one. */
+  /** Creates an ioredis client that is not connected yet and never reconnects by itself; `again`: it is not the first one. */
   readonly open: (again: boolean) => Redis | Promise<Redis>
   /**
-   * Prepares the connection before it is used; when this rejects, the connection is closed. It shares the time limit with the rest of the
-   * opening; `onProgress` restarts that limit, for several long answers one after the other.
+   * Prepares the connection before it is used; if this rejects, the connection is closed. It shares the time limit with the rest of the
+   * opening; `onProgress` restarts that limit for several long replies in a row.
    */
   readonly prepare?: (redis: Redis, onProgress: () => void) => Promise<void>
   /** The address, for errors. */
@@ -64,8 +64,10 @@ export class ReconnectingConnection {
   #running: Promise<void> | undefined
   #closed = false
   #wakeUp: (() => void) | undefined
-  /** A verdict that arrived while the connection was being opened. */
+  /** A check for stale servers that arrived while the connection was being opened. */
   #stale: IsStale | undefined
+  /** When the last attempt to open a connection began. */
+  #begunAt = 0
   /** Stops using the current connection while it still answers. */
   #leave: (() => void) | undefined
   readonly #retired = new Set<Promise<void>>()
@@ -76,7 +78,7 @@ export class ReconnectingConnection {
 
   /**
    * The connection if it is ready now. For some turns of the event loop after the server has ended it, ioredis still reports
-   * it as ready and refuses every command.
+   * the connection as ready but refuses every command.
    */
   get current(): Redis | undefined {
     const redis = this.#current
@@ -94,7 +96,7 @@ export class ReconnectingConnection {
     return brokenAt(this.#params.address, translateError(thrown), this.#lastError?.message)
   }
 
-  /** Waits for the connection, at most `connectTimeout`. Rejects at once with wrong credentials and for a node that has left. */
+  /** Waits for the connection, at most `connectTimeout`. Rejects at once for wrong credentials and for a node that has left. */
   get(): Promise<Redis> {
     if (this.current !== undefined) return Promise.resolve(this.current)
     if (this.#closed) return Promise.reject(new ShutdownError('the client was shut down'))
@@ -119,20 +121,24 @@ export class ReconnectingConnection {
     })
   }
 
-  /** Gives up the connection to a server that is not the right one any more, also one that is being opened. */
+  /** Drops the connection to a server that is no longer the right one, also while it is being opened. */
   leave(isStale: IsStale): void {
     const redis = this.#current
     if (redis !== undefined) {
-      if (isStale(remoteAddressOf(redis))) this.drop(redis)
+      if (isStale(remoteAddressOf(redis), this.#begunAt, redis)) this.drop(redis)
       return
     }
     const opening = this.#opening?.redis
     // a frozen server would use up the whole time limit
-    if (opening?.status === 'connect' && isStale(remoteAddressOf(opening))) this.#opening?.giveUp(notTheMaster())
-    else this.#stale = this.#opening === undefined ? undefined : isStale
+    if (opening?.status === 'connect' && isStale(remoteAddressOf(opening), this.#begunAt, opening))
+      this.#opening?.giveUp(notTheMaster())
+    else if (this.#opening !== undefined) {
+      const before = this.#stale
+      this.#stale = (...peer) => before?.(...peer) === true || isStale(...peer)
+    }
   }
 
-  /** Gives up this connection and opens another one. `why` is the cause in the `reconnecting` event. */
+  /** Drops this connection and opens another one. `why` is the cause in the `reconnecting` event. */
   drop(redis: Redis, why?: RedelayedError): void {
     if (this.#current === redis) {
       this.#current = undefined
@@ -152,7 +158,7 @@ export class ReconnectingConnection {
     this.#retired.add(ended)
   }
 
-  /** Ends the connection; with `graceful` after the server has answered the commands in flight. */
+  /** Ends the connection; with `graceful`, after the server has answered the commands in flight. */
   async close(graceful = false): Promise<void> {
     this.#closed = true
     this.#settle((waiter) => waiter.reject(new ShutdownError('the client was shut down')))
@@ -173,7 +179,7 @@ export class ReconnectingConnection {
       if (redis !== undefined) {
         const since = performance.now()
         await this.#serve(redis)
-        // a connection that is given up again and again must not be opened in a hot loop
+        // a connection that is dropped again and again must not be opened in a hot loop
         if (performance.now() - since > STABLE_MS) attempt = 0
       } else if (FINAL.some((type) => this.#lastError instanceof type)) {
         const error = this.#lastError as RedelayedError
@@ -197,26 +203,27 @@ export class ReconnectingConnection {
     }
   }
 
-  /** One attempt; `undefined` when it failed, with the reason in `#lastError`. */
+  /** Makes one attempt; resolves with `undefined` if it failed, with the reason in `#lastError`. */
   async #connect(again: boolean): Promise<Redis | undefined> {
     const opening = (this.#opening = new Opening(this.#params.connectTimeout))
+    this.#begunAt = performance.now()
     let reason: RedelayedError | undefined
     let ofSentinel: Error | undefined
     try {
       return await opening.run(async () => {
         const redis = opening.use(guardReplies(await this.#params.open(again)))
-        // ioredis reports why connecting failed by this event only, and prints it when there is no listener
+        // ioredis reports why connecting failed only by this event, and prints it if there is no listener
         redis.on('error', (error: Error) => {
           const isAboutAll = ofSentinel !== undefined && ALL_SENTINELS.test(error.message)
           this.#lastError = reason = translateError(isAboutAll ? ofSentinel : error)
         })
         redis.on('sentinelError', (error: Error) => (ofSentinel = error))
         await redis.connect()
-        if (reason !== undefined) throw reason // a refused SELECT, after which ioredis would use database 0
+        if (reason !== undefined) throw reason // such as a refused SELECT, after which ioredis would use database 0
         await this.#params.prepare?.(redis, () => opening.restart())
         const isStale = this.#stale
-        this.#stale = undefined // for this attempt only: an address with two names would be refused for ever
-        if (isStale?.(remoteAddressOf(redis)) === true) throw notTheMaster()
+        this.#stale = undefined // for this attempt only: otherwise an address with two names would be refused for ever
+        if (isStale?.(remoteAddressOf(redis), this.#begunAt, redis) === true) throw notTheMaster()
         return redis
       })
     } catch (thrown) {
@@ -234,7 +241,7 @@ export class ReconnectingConnection {
     const ended = new Promise<void>((resolve) => {
       redis.once('end', () => resolve())
       this.#leave = () => {
-        this.#current = undefined // at once: no caller may send on it any more
+        this.#current = undefined // at once, so that no caller sends on it any more
         resolve()
       }
     })
@@ -272,7 +279,7 @@ function notTheMaster(): ConnectionError {
   return new ConnectionError('the server is not the master any more', 'not-applied')
 }
 
-/** Waits until the server has answered everything sent before; a dead server must not hold up a shutdown. */
+/** Waits until the server has answered all earlier commands, for a limited time, so that a dead server does not hold up a shutdown. */
 async function quit(redis: Redis): Promise<void> {
   await atMost(QUIT_TIMEOUT_MS, redis.quit())
 }

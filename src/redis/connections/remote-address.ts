@@ -3,8 +3,8 @@ import { isIP } from 'node:net'
 import type { Redis } from 'ioredis'
 import type { Node } from '../options.js'
 
-/** Whether the server at an address is not the right one any more. */
-export type IsStale = (peer: string) => boolean
+/** Whether the server of a connection is not the right one any more: by its address, and by when the client began to open the connection (monotonic clock). */
+export type IsStale = (peer: string, begunAt: number, redis: Redis) => boolean
 
 /** The address of the server at the other end, as `host:port`; empty for a connection that has ended. */
 export function remoteAddressOf(redis: Redis): string {
@@ -12,7 +12,7 @@ export function remoteAddressOf(redis: Redis): string {
   return remoteAddress === undefined ? '' : `${remoteAddress}:${remotePort}`
 }
 
-/** A predicate for addresses of certainly other servers than this one. Names are resolved; for a name that cannot be resolved it is always false. */
+/** A predicate for addresses that are certainly not this server's. Resolves names; for a name that cannot be resolved it is always false. */
 export async function elsewhereThan({ host, port }: Node): Promise<IsStale> {
   const found = isIP(host) > 0 ? [{ address: host }] : await lookup(host, { all: true }).catch(() => [])
   const peers = found.map(({ address }) => `${address}:${port}`)

@@ -14,7 +14,7 @@ export async function assertVersion(redis: Redis): Promise<string | undefined> {
   }
   if (/^redis_mode:sentinel/m.test(info)) {
     throw new ConnectionError(
-      'this is a sentinel and no Redis: give its address in `sentinels`, with `name`',
+      'this is a sentinel and not a Redis: give its address in `sentinels`, with `name`',
       'not-applied',
     )
   }
@@ -28,6 +28,11 @@ export async function assertVersion(redis: Redis): Promise<string | undefined> {
 /** The role in the server's INFO: `master` or `slave`. */
 export function roleIn(info: string): string {
   return /^role:(\w+)/m.exec(info)?.[1] ?? 'server without a role'
+}
+
+/** The `run_id` in INFO, which each server process has for itself. */
+export function runIdIn(info: string | undefined): string | undefined {
+  return info === undefined ? undefined : /^run_id:(\w+)/m.exec(info)?.[1]
 }
 
 /** Whether the INFO is of a server older than 6.2; false for an unknown version. */

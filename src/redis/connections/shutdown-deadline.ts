@@ -1,11 +1,11 @@
 import type { Topology } from '../topology/topology.js'
 
-/** Long enough for a connection that is being opened. */
+/** How long a shutdown searches for a server: long enough to finish opening a connection. */
 export const SEARCH_MS = 1_000
 const CHECK_MS = 50
 
 /**
- * For a shutdown: calls `giveUp` when no server could be reached for `searchMs()` milliseconds on end, until the returned
+ * For a shutdown: calls `giveUp` when no server could be reached for `searchMs()` milliseconds in a row, until the returned
  * function is called. It counts checks, not time, because a blocked event loop says nothing about the server.
  */
 export function whenUnreachable(topology: Topology, searchMs: () => number, giveUp: () => void): () => void {
@@ -20,7 +20,7 @@ export function whenUnreachable(topology: Topology, searchMs: () => number, give
 }
 
 /**
- * For a shutdown: calls `giveUp` when a command has waited for its reply for `limitMs`, although replies come, as on a slow line with many
+ * For a shutdown: calls `giveUp` when a command has waited for its reply for `limitMs` although other replies come, as on a slow line with many
  * commands in flight, until the returned function is called.
  */
 export function whenLate(topology: Topology, limitMs: number, giveUp: () => void): () => void {

@@ -5,32 +5,32 @@ import type { WaitedFor } from '../../store/durable-scripts.js'
 
 /** Waits until replicas have received an offer (`WAIT`). They have it in memory then, not necessarily on disk. */
 export interface ReplicaDurability {
-  /** How many replicas must have it. 1 to 1,000. */
+  /** How many replicas must have received the message. 1 to 1,000. */
   readonly replicas: number
   /** How long the server waits for them, in milliseconds. 1 to 600,000. */
   readonly timeoutMs: Duration
-  /** Not the append-only file. Default false. */
+  /** Does not wait for the append-only file. Default false. */
   readonly aof?: false | undefined
 }
 
 /** Waits until an offer is synced to disk in the append-only file (`WAITAOF`; Redis or Valkey 7.2 or later, `appendonly yes`). */
 export interface AofDurability {
-  /** The server's own append-only file must have it. */
+  /** Waits for the server's own append-only file. */
   readonly aof: true
-  /** How many replicas must have synced it as well. 0 to 1,000; default 0. */
+  /** How many replicas must have synced the message as well. 0 to 1,000; default 0. */
   readonly replicas?: number | undefined
   /** How long the server waits, in milliseconds. 1 to 600,000; default 5,000, as `everysec` may take two seconds. */
   readonly timeoutMs?: Duration | undefined
 }
 
-/** How safe an offer must be before it resolves. */
+/** Where a message must be stored before a call resolves. */
 export type Durability = ReplicaDurability | AofDurability
 
 /** The waiting command, to be sent after the writes. */
 export interface Wait {
   readonly command: 'WAIT' | 'WAITAOF' | undefined
   readonly args: readonly string[]
-  /** The same command without a wait, to check that the server has it and this user may call it. */
+  /** The arguments that do not wait, to check that the server has the command and this user may call it. */
   readonly probe: readonly string[]
   readonly asked: Acknowledgement
   readonly timeoutMs: number
@@ -53,7 +53,7 @@ export function resolveDurability(durability: Durability): Wait {
     : { command: 'WAIT', args: [String(count), String(ms)], probe: ['0', '1'], asked, timeoutMs: ms }
 }
 
-/** Without a wait: the write only gets a connection that never sends anything twice. */
+/** No wait: the write only uses a connection that never sends a command twice. */
 export const NO_WAIT: Wait = Object.freeze({
   command: undefined,
   args: [],
@@ -67,7 +67,7 @@ export function isSameWait(one: Wait, other: Wait): boolean {
   return one.command === other.command && one.args.join() === other.args.join()
 }
 
-/** The error of a write that was accepted and is less durable than asked; `undefined` if it is durable. */
+/** The error of an accepted write that did not reach its durability; `undefined` if it did. */
 export function shortfall(
   accepted: ConstructorParameters<typeof DurabilityError>[0],
   { asked, timeoutMs }: Wait,

@@ -17,9 +17,9 @@ import type { WaitedFor } from '../../store/durable-scripts.js'
 /** The most durable connections per node: different waits block each other on one connection, so each kind gets its own. */
 const MAX_CONNECTIONS = 4
 const RETRY_MS = 100
-/** How often a call is sent again when connections break before it is written. */
+/** The most retries of a call while connections break before it is written. */
 const MAX_RETRIES = 3
-/** What asking for the slots may take after the wait for a connection has used up the time of the call. */
+/** How long asking for the slots may take after the wait for a connection has used up the time of the call. */
 const REFRESH_MS = 2_000
 
 interface SentFrom extends Sent {
@@ -27,19 +27,19 @@ interface SentFrom extends Sent {
   readonly connection: DurableConnection
 }
 
-/** Sends writes and waits until replicas or the disk have them, on connections of their own. */
+/** Sends writes on connections of their own, and waits until replicas or the disk have them. */
 export class DurableCommands {
   readonly #topology: Topology
   readonly #settings: Settings
   readonly #emit: Emit
   readonly #scripts: readonly string[]
-  /** By node. */
+  /** The connections by node. */
   readonly #connections = new Map<string, DurableConnection[]>()
   #underWay = 0
   #idle: (() => void) | undefined
   #closed = false
 
-  /** `scripts`: the texts of those that are loaded into each connection. */
+  /** `scripts`: the texts of the scripts to load on each connection. */
   constructor(params: { topology: Topology; settings: Settings; emit: Emit; scripts: readonly string[] }) {
     this.#topology = params.topology
     this.#settings = params.settings
@@ -47,12 +47,12 @@ export class DurableCommands {
     this.#scripts = params.scripts
   }
 
-  /** For writes to the server that holds `key`; each reply is a `WaitedFor` or an error. */
+  /** A sender for writes to the server that holds `key`; each reply is a `WaitedFor` or an error. */
   sender(key: string, wait: Wait): Pick<Sender, 'pipeline'> {
     return { pipeline: (commands) => this.#send(key, commands, wait) }
   }
 
-  /** Runs a call, which a shutdown lets finish. */
+  /** Runs a call; a shutdown lets it finish. */
   async trackOperation<T>(action: () => Promise<T>): Promise<T> {
     if (this.#closed) throw new ShutdownError('the client was shut down')
     this.#underWay++
@@ -63,7 +63,7 @@ export class DurableCommands {
     }
   }
 
-  /** Called when a server is not the master any more. */
+  /** Drops the connections to a server that is no longer the master. */
   leave(isStale: IsStale): void {
     for (const connection of this.#all()) connection.leave(isStale)
   }
@@ -98,7 +98,7 @@ export class DurableCommands {
       if (first === undefined || this.#closed) return replies
       const why = replies[first]
       const isInTime = isBreak(why) ? broken++ < MAX_RETRIES : performance.now() < until
-      // the server that has the key may be unknown at this moment
+      // the server of the key may be unknown at this moment
       if (!isInTime || !(await this.#mayRepeat(key, sent, why, until).catch(() => false))) return replies
     }
   }
@@ -113,10 +113,10 @@ export class DurableCommands {
     return { node, connection, ...(await connection.send(commands, wait)) }
   }
 
-  /** Whether writes that were not carried out can be sent again, on this or another node. All nodes of a cluster can be silent when asked for the slots. */
+  /** Whether writes that were not carried out can be sent again, on this node or another one. Limited in time, because all nodes of a cluster can be silent when asked for the slots. */
   async #mayRepeat(key: string, { node, connection, redis }: SentFrom, why: unknown, until: number): Promise<boolean> {
     if (isBreak(why)) {
-      if (redis !== undefined) return true // the connection broke before anything was written
+      if (redis !== undefined) return true // the connection broke before the writes were sent
       if (node === '') return false
       await atMost(Math.max(REFRESH_MS, until - performance.now()), this.#topology.refresh())
       return (await this.#topology.place(key)).node !== node
@@ -131,7 +131,7 @@ export class DurableCommands {
     return true
   }
 
-  /** The connection used for such waits, or a free one, or a new one, or the one with the fewest calls. */
+  /** The connection last used for such a wait, or else a free one, a new one, or the one with the fewest calls. */
   #connectionFor(node: string, wait: Wait): DurableConnection {
     const connections = this.#connections.get(node) ?? []
     this.#connections.set(node, connections)
@@ -157,13 +157,15 @@ export class DurableCommands {
     return new DurableConnection(connection, this.#settings.commandTimeout)
   }
 
-  /** Loads the scripts beforehand, because an unknown script costs a second wait. */
+  /** Loads the scripts in advance, because an unknown script costs a second wait. */
   async #prepare(redis: Redis): Promise<void> {
-    await this.#topology.predecessors.end(redis, await assertVersion(redis))
+    const info = await assertVersion(redis)
+    this.#topology.arrived(redis, info)
+    await this.#topology.predecessors.end(redis, info)
     try {
       await Promise.all(this.#scripts.map((script) => redis.call('SCRIPT', 'LOAD', script)))
     } catch (thrown) {
-      if (translateError(thrown) instanceof ConnectionError) throw thrown // a user who may not load scripts sends their text
+      if (translateError(thrown) instanceof ConnectionError) throw thrown // for a user without the right to load scripts their text is sent
     }
   }
 
@@ -172,7 +174,7 @@ export class DurableCommands {
   }
 }
 
-/** Whether a connection broke. A node that is gone does not count, because a failover may take a while. */
+/** Whether a connection broke. A missing node does not count, because a failover may take a while. */
 function isBreak(why: unknown): boolean {
   return why instanceof ConnectionError && !(why instanceof NodeGoneError)
 }
@@ -184,5 +186,5 @@ function isUndone(reply: unknown): boolean {
   return reply instanceof CommandError && ELSEWHERE.has(reply.redisCode)
 }
 
-/** In a cluster, the error for a key that another node has, or will have soon. */
+/** In a cluster, the errors for a key that another node has, or will have soon. */
 const ELSEWHERE = new Set(['MOVED', 'ASK', 'TRYAGAIN', 'CLUSTERDOWN'])

@@ -17,14 +17,14 @@ import type { IsStale } from '../connections/remote-address.js'
 import { isRefusedByReplica, translateError } from '../replies/server-errors.js'
 import type { WaitedFor } from '../../store/durable-scripts.js'
 
-/** Bounds of one pipeline; further calls go with the next one. */
+/** The limits of one pipeline; further calls use the next one. */
 const MAX_COMMANDS = 1_000
 const MAX_BYTES = 4 * 1024 * 1024
 
 export type Command = readonly [command: string, args: readonly CommandArg[]]
 
 export interface Sent {
-  /** The client that sent the commands; missing when they could not be sent. */
+  /** The client that sent the commands; missing if they could not be sent. */
   readonly redis?: Redis
   /** A `WaitedFor` or an error per command, in order. */
   readonly replies: readonly (WaitedFor | RedelayedError)[]
@@ -49,13 +49,13 @@ export class DurableConnection {
   #finishing = false
   readonly #probed = new WeakMap<Redis, Set<string>>()
 
-  /** `graceMs`: how much longer than the timeout of a wait the server may be silent before the connection is given up. */
+  /** `graceMs`: how much longer than the timeout of a wait the server may be silent before the connection is dropped. */
   constructor(connection: ReconnectingConnection, graceMs: number) {
     this.#connection = connection
     this.#graceMs = graceMs
   }
 
-  /** The number of its pending calls. */
+  /** The number of pending calls. */
   get size(): number {
     return this.#jobs.length
   }
@@ -64,7 +64,7 @@ export class DurableConnection {
     return this.#loop === undefined
   }
 
-  /** Whether it was used for such a wait last. */
+  /** Whether its last wait was the same. */
   suits(wait: Wait): boolean {
     return this.#last !== undefined && isSameWait(this.#last, wait)
   }
@@ -78,17 +78,17 @@ export class DurableConnection {
     })
   }
 
-  /** Called when the server refused: it still answers the commands in flight. */
+  /** Replaces the connection after the server refused; the server still answers the commands in flight. */
   retire(redis: Redis): void {
     this.#connection.retire(redis)
   }
 
-  /** Called when the server is not the master any more. */
+  /** Drops the connection to a server that is no longer the master. */
   leave(isStale: IsStale): void {
     this.#connection.leave(isStale)
   }
 
-  /** From now on calls do not wait for a connection. */
+  /** From now on calls fail instead of waiting for a connection. */
   async finish(): Promise<void> {
     this.#finishing = true
     if (this.#connection.current === undefined) await this.#connection.close()
@@ -136,7 +136,7 @@ export class DurableConnection {
     return batch
   }
 
-  /** Checked before anything is written: if the server refused the wait afterwards, the write would be done without it. */
+  /** Checks the wait before the writes: if the server refused it afterwards, the writes would be done without a wait. */
   async #probe(redis: Redis, wait: Wait): Promise<void> {
     if (wait.command === undefined) return
     const known = this.#probed.get(redis) ?? new Set()
@@ -147,7 +147,7 @@ export class DurableConnection {
       await redis.call(wait.command, ...wait.probe)
     } catch (thrown) {
       const error = this.#connection.errorOf(thrown)
-      // nothing was written, even if the connection broke
+      // no write was sent, even if the connection broke
       if (error instanceof ConnectionError) throw new ConnectionError(error.message, 'not-applied', { cause: error })
       if (isFromReplica(error)) throw new ReadOnlyError({ cause: error })
       if (error instanceof UnsupportedServerError && wait.command === 'WAITAOF') {
@@ -194,7 +194,7 @@ function outcomeOf(wait: Wait, answer: unknown): Outcome {
   if (answer instanceof ConnectionError) return answer
   if (answer instanceof Error) {
     const error = translateError(answer)
-    // the writes were made at a master that has been demoted; the next master may not have them
+    // a demoted master has carried out the writes; the next master may not have them
     if (isFromReplica(error)) {
       return new ConnectionError('the server became a replica during the wait', 'unknown', { cause: error })
     }
@@ -205,7 +205,7 @@ function outcomeOf(wait: Wait, answer: unknown): Outcome {
   return { by: { replicas: replicas ?? 0, aof: local === 1 } }
 }
 
-/** Without a reply to the wait the reply to the write proves nothing: the write may be lost with the server. */
+/** The result of a write. Without a reply to the wait it is an error, because the write may be lost with the server. */
 function withOutcome(reply: unknown, outcome: Outcome): WaitedFor | RedelayedError {
   if (reply instanceof Error) return translateError(reply)
   return outcome instanceof ConnectionError ? copyOf(outcome) : { reply, ...outcome }

@@ -6,8 +6,8 @@ import { MIN_BYTES_PER_SECOND, StuckChecks } from './progress.js'
 const CHECKS = 8
 
 /**
- * Gives a connection for commands up when its oldest reply is owed for the limit with next to no progress, so that other calls can use
- * a new one: ioredis's `socketTimeout` ends a silent connection only, and a byte now and then would block every call. Checks until the connection ends.
+ * Drops a connection for commands when its oldest reply is overdue by the limit with next to no progress, so that other calls can use
+ * a new one: ioredis's `socketTimeout` ends only a silent connection, and a byte now and then would block every call. Checks until the connection ends.
  */
 export function dropWhenStuck(connection: ReconnectingConnection, redis: Redis, limitMs: number): void {
   const everyMs = limitMs / CHECKS

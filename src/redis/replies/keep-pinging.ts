@@ -4,12 +4,12 @@ import { dropWhenOverdue } from './reply-watchdog.js'
 import { translateError } from './server-errors.js'
 
 const PONG_TIMEOUT_MS = 3_000
-/** How many intervals the answer may take while messages arrive before it. When only the way to the server is broken, messages arrive without end. */
+/** How many intervals the answer may take while messages arrive before it. If only the way to the server is broken, messages keep arriving. */
 const MOST_TIMEOUTS = 4
 
 /**
- * For a connection that may be silent for long: when its peer has disappeared, the ping gets no answer, and the
- * connection is given up. Messages that arrive before the answer count as a sign of life for a while. Pings until the connection ends.
+ * Pings a connection that may be silent for long, until it ends, and drops it if the peer does not answer.
+ * Messages that arrive before the answer count as a sign of life for a while.
  */
 export function keepPinging(connection: ReconnectingConnection, redis: Redis, intervalMs: number): void {
   let timer: NodeJS.Timeout | undefined

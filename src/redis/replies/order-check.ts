@@ -4,12 +4,12 @@ import { ProtocolError } from './reply-scanner.js'
 
 /** The time between checks, while replies arrive. A PING costs the server as much as any other small command. */
 const EVERY_MS = 100
-/** Only after so many pieces of replies: without constant traffic a lost reply is noticed because it never comes, and one too many at once. */
+/** The least pieces of replies between checks: without constant traffic a missing reply is noticed anyway, and a surplus one at once. */
 const LEAST_PIECES = 4
 
 /**
- * Sends a PING with a unique argument now and then. After a lost or doubled reply each command gets the reply of its
- * neighbour, and while there is traffic nothing else would detect that. Checks from the moment the client connects.
+ * Sends a PING with a unique argument now and then, from the moment the client connects. After a lost or doubled reply each command gets the
+ * reply of its neighbour, and during constant traffic nothing else would detect that.
  */
 export function checkOrder(redis: Redis): Redis {
   let sent = 0
@@ -26,7 +26,7 @@ export function checkOrder(redis: Redis): Redis {
       const expected = `redelayed-order-${++sent}`
       redis.ping(expected).then((reply: unknown) => {
         again()
-        // the reply of a server that ignores the argument, which no other command gets
+        // `PONG` is the reply of a server that ignores the argument, and of no other command
         if (reply !== expected && reply !== 'PONG')
           breakOff(redis, new ProtocolError('the replies are not in the order of the commands'))
       }, again) // an error reply says nothing about the order

@@ -3,15 +3,15 @@ import type { Redis } from 'ioredis'
 /** Bytes per second below which a reply counts as stuck: no usable line is that slow. */
 export const MIN_BYTES_PER_SECOND = 100
 
-/** The bytes of what no command waits for, by connection. */
+/** The received bytes that no command waits for, by connection. */
 const ignored = new WeakMap<Redis['stream'], number>()
 
-/** These bytes are no sign that a reply comes. */
+/** Notes bytes that do not belong to a reply. */
 export function ignoreBytes({ stream }: Redis, bytes: number): void {
   ignored.set(stream, (ignored.get(stream) ?? 0) + bytes)
 }
 
-/** The bytes received on the connection, but for ignored ones. It has no stream before it is opened. */
+/** The bytes received on the connection, without ignored ones; 0 before it is opened. */
 export function bytesReadOf(redis: Redis): number {
   const stream = redis.stream as Redis['stream'] | undefined
   return stream === undefined ? 0 : stream.bytesRead - (ignored.get(stream) ?? 0)
@@ -24,8 +24,8 @@ interface Seen {
 }
 
 /**
- * Counts checks of connections at which the server still owed the same reply and had sent next to nothing since the last check. Checks
- * are counted and not time, because a blocked event loop says nothing about a server; a large reply on a slow line makes progress.
+ * Counts the consecutive checks at which the server still owed the same reply and had sent next to nothing since the last check. It counts
+ * checks, not time, because a blocked event loop says nothing about a server; a large reply on a slow line makes progress.
  */
 export class StuckChecks {
   readonly #leastBytes: number
@@ -36,7 +36,7 @@ export class StuckChecks {
     this.#leastBytes = (MIN_BYTES_PER_SECOND * everyMs) / 1000
   }
 
-  /** Checks again, and returns how many such checks there were in a row. */
+  /** Checks again, and returns the number of consecutive checks without progress. */
   count(redis: Redis): number {
     const stream = redis.stream as Redis['stream'] | undefined
     if (stream === undefined) return 0

@@ -4,9 +4,9 @@ import { endWithFirstError } from '../connections/first-error.js'
 import { ignoreBytes } from './progress.js'
 import { ProtocolError, ReplyScanner, TYPE } from './reply-scanner.js'
 
-/** No line of Redis is longer: the error of a script quotes at most a part of its arguments. */
+/** The longest line of Redis: the error of a script quotes at most a part of its arguments. */
 const MAX_LINE = 64 * 1024
-/** Of pushes that no subscription explains, since the last reply or message: bytes without end would keep the process busy, and each check for silence waiting. */
+/** The most bytes of pushes without a subscription since the last reply or message: endless ones would keep the process busy and defeat the checks for silence. */
 const MAX_STRAY = 1024 * 1024
 
 /** The internals of an ioredis client that the guard reads. */
@@ -21,13 +21,13 @@ interface Internals {
 
 type Decode = (chunk: Buffer) => void
 
-/** A copy of a guarded node is guarded before it becomes a connection of ours. */
+/** The guarded clients: a copy of a guarded node is guarded before it becomes a connection of this package. */
 const guarded = new WeakSet<Redis>()
 
 /**
- * Checks what a client of ioredis receives before that one decodes it: ioredis believes every byte, so that one wrong one can be an
- * endless loop or an exception that nothing catches. What is no reply, or no record of TLS, ends the connection, and what is in flight rejects.
- * Before the client connects.
+ * Checks the bytes that an ioredis client receives before ioredis decodes them: ioredis trusts every byte, so a wrong one can cause an
+ * endless loop or an uncaught exception. Bytes that are not a reply, or not a TLS record, end the connection, and calls in flight reject.
+ * Call it before the client connects.
  */
 export function guardReplies(redis: Redis): Redis {
   if (guarded.has(redis)) return redis
@@ -35,7 +35,7 @@ export function guardReplies(redis: Redis): Redis {
   redis.on('connect', () => {
     const { stream } = redis
     endWithFirstError(redis)
-    // ioredis's own listener is the first one, so its other listeners run after the bytes were decoded
+    // ioredis's decoder is the first listener, so the other listeners run after the bytes were decoded
     const decode = stream.listeners('data')[0] as Decode | undefined
     if (decode === undefined) return
     const guard = new ReplyGuard(redis, decode)
@@ -57,9 +57,9 @@ class ReplyGuard {
   readonly #internals: Internals
   readonly #decode: Decode
   readonly #scanner = new ReplyScanner()
-  /** The beginning of a line whose end has not come. */
+  /** The beginning of a line whose end has not arrived. */
   #held: Buffer | undefined
-  /** How many bytes of the frame were in earlier chunks, but for `#held`. */
+  /** The bytes of the frame in earlier chunks, without `#held`. */
   #begun = 0
   /** The bytes of pushes of an unknown kind since the last reply or message. */
   #stray = 0
@@ -95,7 +95,7 @@ class ReplyGuard {
           at = end
           continue
         }
-        // the check needs the queue of commands as it is after ioredis has decoded all bytes before
+        // the check needs the queue of commands after ioredis has decoded all earlier bytes
         this.#pass(data, decoded, at)
         decoded = at
         replies = 0
@@ -128,7 +128,7 @@ class ReplyGuard {
     if (to > from) this.#decode(to - from === data.length ? data : data.subarray(from, to))
   }
 
-  /** Whether the frame is an ordinary reply to the command at that place of the queue, which needs no further check. */
+  /** Whether the frame is an ordinary reply to the command at that position of the queue, which needs no further check. */
   #isReply(index: number): boolean {
     const { commandQueue, condition } = this.#internals
     const { type } = this.#scanner
@@ -136,7 +136,7 @@ class ReplyGuard {
     const name = commandQueue.peekAt(index)?.command.name
     if (name === undefined) throw new ProtocolError('a reply to no command')
     if (SUBSCRIPTIONS.has(name)) return false
-    // of which ioredis reads the fields
+    // ioredis reads fields of this reply
     if (name === 'info' && type !== TYPE.bulk && type !== TYPE.verbatim && !isError(type)) {
       throw new ProtocolError('a reply that its command does not have')
     }
@@ -144,8 +144,8 @@ class ReplyGuard {
   }
 
   /**
-   * Checks a push, a message with RESP2, or the reply to a command that subscribes: ioredis reads their elements without checks. False for pushes of an
-   * unknown kind, which it ignores.
+   * Checks a push, a message with RESP2, or the reply to a command that subscribes, whose elements ioredis reads without checks. False for pushes of an
+   * unknown kind, which ioredis ignores.
    */
   #isKnown(): boolean {
     const { commandQueue, condition } = this.#internals
@@ -176,7 +176,7 @@ function isError(type: number): boolean {
   return type === TYPE.error || type === TYPE.bulkError
 }
 
-/** As they are sent. */
+/** The commands whose reply is a whole list, by their names as sent. */
 const LISTS = new Set(['LRANGE', 'ZRANGE', 'HKEYS'])
 
 const SUBSCRIBES = ['subscribe', 'psubscribe', 'ssubscribe']
@@ -188,7 +188,7 @@ const MESSAGE = shapeOf(bulk, bulk, bulk)
 const SUBSCRIBED = shapeOf(bulk, bulk, integer)
 const UNSUBSCRIBED = shapeOf(bulk, nil, integer)
 
-/** What the frames are made of that ioredis knows. */
+/** The elements of the frames that ioredis knows. */
 const FORMS = new Map<string, readonly number[]>([
   ['message', [MESSAGE]],
   ['smessage', [MESSAGE]],

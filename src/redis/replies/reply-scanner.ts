@@ -1,6 +1,6 @@
 import { constants } from 'node:buffer'
 
-/** What a byte says that begins an element of RESP2 or RESP3. */
+/** The first bytes of the elements of RESP2 and RESP3. */
 export const TYPE = {
   bulk: 36, // $
   bulkError: 33, // !
@@ -26,26 +26,26 @@ const ZERO = 48
 
 /** The longest text of V8, a few bytes below the longest string of Redis: ioredis turns some replies into texts, and a longer one would end the process. */
 const MAX_BULK = constants.MAX_STRING_LENGTH
-/** Announcements are short numbers. What else is published there comes from strangers, and ioredis would make a text of it. */
+/** The longest part of a message: announcements are short numbers, other messages come from other programs, and ioredis would make texts of them. */
 const MAX_MESSAGE_PART = 1024 * 1024
-/** ioredis makes room for the elements before they come, and nearly all replies have far fewer; */
+/** The most elements of a reply, for which ioredis allocates before they arrive; nearly all replies have far fewer. */
 const MAX_ELEMENTS = 2 ** 20
-/** within another one, where BLMPOP has a thousand; */
+/** The most elements of a nested array; BLMPOP has a thousand. */
 const MAX_NESTED = 2 ** 14
-/** those that are a whole list can have more. */
+/** The most elements of a reply that is a whole list. */
 const MAX_LISTED = 2 ** 27
 const MAX_DEPTH = 32
-/** Longer than any number. */
+/** More digits than any number has. */
 const MAX_DIGITS = 20
-/** The longest name of a kind of push that has to be known: "punsubscribe". */
+/** More than the longest known kind of push, "punsubscribe". */
 const MAX_KIND = 16
-/** How many elements of a frame have their type noted. */
+/** The number of elements of a frame whose types are noted. */
 const NOTED = 4
 
 const NIL = -1
 const INCOMPLETE = -2
 
-/** The bytes are no replies of Redis. Its message quotes none of them: they may be payload. */
+/** The bytes are not replies of Redis. The message does not quote them, because they may be payload. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
   constructor(what: string) {
@@ -54,9 +54,9 @@ export class ProtocolError extends Error {
 }
 
 /**
- * Checks replies byte by byte before ioredis decodes them, which believes them all: a wrong byte in a length is an endless loop
- * there. Bodies of strings are stepped over. A line is read when all of it is there, so that a decoder which gets what `safe` allows
- * never sees a part of one.
+ * Checks replies byte by byte before ioredis decodes them without checks: a wrong byte in a length would be an endless loop
+ * there. Skips bodies of strings. Reads a line only when it is complete, so that a decoder which gets the bytes up to `safe`
+ * never sees a part of a line.
  */
 export class ReplyScanner {
   /** Whether arrays can be messages, as on a subscriber with RESP2. */
@@ -65,32 +65,32 @@ export class ReplyScanner {
   isSubscribed = false
   /** Whether the frame is the reply to a command for a whole list. */
   isList = false
-  /** Up to where the chunk can be decoded, when `next` has returned -1; the rest is to be scanned again, together with what follows. */
+  /** When `next` has returned -1: the end of the bytes that can be decoded. The rest must be scanned again with the next chunk. */
   safe = 0
-  /** Of the frame that `next` came to the end of: its type, */
+  /** The type of the frame that `next` completed. */
   type = 0
-  /** how many elements it has, and of a frame that may be a message */
+  /** The number of its elements. */
   count = 0
-  /** the types of the first four of them, seven bits each, nil as `TYPE.nil`, */
+  /** The types of the first four elements of a frame that may be a message, seven bits each, nil as `TYPE.nil`. */
   shape = 0
-  /** and, for a push, the text of the first. */
+  /** The text of the first element of a push. */
   kind = ''
   #noted = 0
-  /** Whether the frame may be a message, */
+  /** Whether the frame may be a message. */
   #isTracked = false
-  /** and whether it can be nothing else. */
+  /** Whether the frame must be a message. */
   #isMessage = false
-  /** How many elements are missing, by depth. */
+  /** The missing elements by depth. */
   readonly #missing: number[] = Array.from({ length: MAX_DEPTH + 1 }, () => 0)
   #depth = 0
-  /** How much is missing of a body. */
+  /** The missing bytes of a body. */
   #body = 0
-  /** A body has come whole, but not its end. */
+  /** Whether a body is complete, but its line end is missing. */
   #ending = false
-  /** Where a line ends that was read. */
+  /** The end of the last line read. */
   #after = 0
 
-  /** The end of the frame that begins or goes on at `from`; -1 when the chunk ends before. */
+  /** The end of the frame that begins or continues at `from`; -1 if the chunk ends before it. */
   next(chunk: Buffer, from: number): number {
     const end = chunk.length
     let at = from
@@ -196,7 +196,7 @@ export class ReplyScanner {
     this.#noted++
   }
 
-  /** An element has ended; whether the frame has. */
+  /** Counts an ended element; returns whether the frame has ended. */
   #isWhole(): boolean {
     while (this.#depth > 0) {
       if (--(this.#missing as [number])[this.#depth as 0] > 0) return false
@@ -210,7 +210,7 @@ export class ReplyScanner {
     return -1
   }
 
-  /** The number of a line with digits only, and where the line ends in `#after`. */
+  /** The number in a line of digits; sets `#after` to the end of the line. */
   #length(chunk: Buffer, from: number, most: number): number {
     const end = chunk.length
     let at = from
@@ -228,10 +228,10 @@ export class ReplyScanner {
         if (at - from > MAX_DIGITS) throw new ProtocolError('a length is too large')
       }
       if (at === end) return INCOMPLETE
-      if (at === from) throw new ProtocolError('a length is no number')
+      if (at === from) throw new ProtocolError('a length is not a number')
       if (length > most) throw new ProtocolError('a length is too large')
     }
-    if (chunk[at] !== CR) throw new ProtocolError('a length is no number')
+    if (chunk[at] !== CR) throw new ProtocolError('a length is not a number')
     if (at + 1 === end) return INCOMPLETE
     if (chunk[at + 1] !== LF) throw new ProtocolError('a line does not end where it should')
     this.#after = at + 2
@@ -255,7 +255,7 @@ export class ReplyScanner {
     return at + 2
   }
 
-  /** Where the line ends that is an element by itself, besides an integer. */
+  /** The end of a line that is a whole element, except an integer. */
   #line(chunk: Buffer, from: number): number {
     const type = chunk[from] as number
     const isText = type === TYPE.simple || type === TYPE.error
@@ -286,7 +286,7 @@ function isValueOf(type: number): boolean {
   )
 }
 
-/** Whether a byte can be that of a number or the like, the first at 1. */
+/** Whether a byte can be at this position of a number or the like; the first position is 1. */
 function isPartOf(type: number, byte: number, at: number): boolean {
   const isDigit = byte >= ZERO && byte <= ZERO + 9
   switch (type) {
@@ -301,7 +301,7 @@ function isPartOf(type: number, byte: number, at: number): boolean {
   }
 }
 
-/** With `inf` and `nan`. */
+/** The characters of a double, including `inf` and `nan`. */
 const DOUBLE = '+-.eEinfa'
 
 function unknown(type: number): ProtocolError {

@@ -5,13 +5,13 @@ import { MIN_BYTES_PER_SECOND, bytesReadOf } from './progress.js'
 
 /** After a blocked event loop a timer fires before the socket is read, and the reply may already be in the socket. */
 const SECOND_CHANCE_MS = 500
-/** How often it checks for new bytes within the grace time. */
+/** The number of checks for new bytes within the grace time. */
 const CHECKS = 4
-/** For how many grace times a reply may make next to no progress: giving it up loses the element in it. */
+/** How many grace times a reply may make next to no progress: dropping it loses the element in it. */
 const SLOW_GRACES = 20
 
 export interface OverdueReply {
-  /** When the server should have answered, in milliseconds from now. */
+  /** When the reply is due, in milliseconds from now. */
   readonly dueMs: number
   /** The grace time: how much longer the server may be silent. A reply whose bytes arrive is awaited. */
   readonly graceMs: number
@@ -20,8 +20,8 @@ export interface OverdueReply {
 }
 
 /**
- * Gives the connection up when a reply is overdue and no byte came within the grace time, so that the socket must be dead, until the
- * returned function is called. While bytes come the reply is waited for, because it may carry what the server has just removed.
+ * Drops the connection when a reply is overdue and no byte came within the grace time, so that the socket must be dead, until the
+ * returned function is called. While bytes come it waits, because the reply may carry an element that the server has just removed.
  */
 export function dropWhenOverdue(
   connection: ReconnectingConnection,

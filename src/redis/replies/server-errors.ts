@@ -13,13 +13,13 @@ import {
 /** The message of ioredis when it refuses to send on a closing socket; then no byte was sent. */
 const NOT_SENT = "Stream isn't writeable"
 
-/** How the message of such an error begins. */
+/** The beginning of the message of a broken connection. */
 const BROKE = 'the connection to Redis broke: '
 
-/** What ioredis says of the commands in flight when their connection has ended, whatever ended it. */
+/** ioredis's error for commands in flight on a connection that has ended, whatever ended it. */
 const CLOSED = 'Connection is closed.'
 
-/** ioredis's `socketTimeout`. */
+/** The error of ioredis's `socketTimeout`. */
 const SILENT = /^Socket timeout\..* (\d+)ms\.$/
 
 const WHERE = 'look at the url, or at username and password; for sentinels at sentinelUsername and sentinelPassword'
@@ -54,7 +54,7 @@ export function translateError(thrown: unknown): RedelayedError {
   }
 }
 
-/** When a name has several addresses (`localhost` with ::1 and 127.0.0.1), Node's AggregateError has no message of its own. */
+/** The reason in an error. If a name has several addresses (`localhost` with ::1 and 127.0.0.1), Node's AggregateError has no message of its own. */
 function reasonOf(error: Error): string {
   const [, silentMs] = SILENT.exec(error.message) ?? []
   if (silentMs !== undefined) return `the server owed a reply and was silent for ${Number(silentMs) / 1000} s`
@@ -62,12 +62,12 @@ function reasonOf(error: Error): string {
   return error.errors.map((each) => toError(each).message).join('; ')
 }
 
-/** The reason alone. */
+/** The reason in a message, without its beginning. */
 export function reasonIn(message: string): string {
   return message.startsWith(BROKE) ? message.slice(BROKE.length) : message
 }
 
-/** The same error of a command, with the address where its connection broke; `problem`: why, where ioredis does not say so. */
+/** Adds the address of the broken connection to a command's error; `problem`: why it broke, if ioredis does not say so. */
 export function brokenAt(address: string, error: RedelayedError, problem?: string): RedelayedError {
   if (!(error instanceof ConnectionError) || !error.message.startsWith(BROKE)) return error
   const reason = reasonIn(error.message)
@@ -76,15 +76,15 @@ export function brokenAt(address: string, error: RedelayedError, problem?: strin
   return new ConnectionError(`the connection to Redis at ${address} broke: ${why}`, outcome, { cause })
 }
 
-/** Whether the server is expected to recover by itself, or another one to take over. */
+/** Whether the server is expected to recover, or another one to take over. */
 export function isTransient(error: RedelayedError): boolean {
   if (error instanceof ConnectionError || error instanceof ReadOnlyError) return true
   return error instanceof CommandError && TRANSIENT.has(error.redisCode)
 }
 
 /**
- * Whether one of several messages in a script may be to blame: it alone uses a key of another type, or needs a right that the user lacks. Not an
- * error that says nothing of scripts: proxies have such, also in place of the reply of a script that was carried out.
+ * Whether one of several messages may have caused a script's error: it alone uses a key of another type, or needs a right that the user lacks. False for an
+ * error that does not mention scripts: proxies send such errors, also in place of the reply of a script that was carried out.
  */
 export function mayConcernOne(error: Error): boolean {
   if (error instanceof WrongTypeError || error instanceof AuthError) return true
@@ -92,7 +92,7 @@ export function mayConcernOne(error: Error): boolean {
 }
 
 /**
- * Whether a server refused for the moment and may be free again in the next: a growing back-off would miss
+ * Whether a server's refusal is brief, so that it may be free again at any moment: a growing back-off would miss
  * its free moments.
  */
 export function isBrief(error: Error): boolean {
@@ -111,7 +111,7 @@ const TRANSIENT = new Set([
   'NOREPLICAS',
 ])
 
-/** The errors of a replica, also of one that still copies the data of its new master; the command was not carried out. */
+/** Whether a replica refused the command without carrying it out, also one that still copies the data of its new master. */
 export function isRefusedByReplica(error: unknown): boolean {
   if (error instanceof ReadOnlyError) return true
   return error instanceof CommandError && (error.redisCode === 'MASTERDOWN' || error.redisCode === 'LOADING')

@@ -2,26 +2,26 @@ import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
 import { StuckChecks } from './progress.js'
 
-/** How many checks fit into the limit. It counts checks, not time, because a blocked event loop says nothing about the server. */
+/** The number of checks within the limit. The watch counts checks, not time, because a blocked event loop says nothing about the server. */
 const CHECKS = 8
 
 /** The calls that await replies of the client. */
 export interface AwaitedReplies {
-  /** When the oldest of them began, by the monotonic clock; `undefined` without calls. */
+  /** The start of the oldest call, by the monotonic clock; `undefined` without calls. */
   readonly oldest: () => number | undefined
   readonly onForgotten?: () => void
 }
 
 export interface SilenceWatchParams {
-  /** The ioredis clients to watch, each with one connection, which ioredis would keep however long the server is silent. */
+  /** The ioredis clients to watch, each with one connection that ioredis would keep however long the server is silent. */
   readonly nodes: () => readonly Redis[]
   readonly limitMs: number
   readonly onDropped: (why: ConnectionError) => void
 }
 
 /**
- * Gives up connections whose server owes a reply and has been (nearly) silent for the limit, where ioredis would wait for ever: those of a
- * Cluster, and of clients of the user. It checks only while calls of ours await replies, and drops no connection before a call has
+ * Drops connections whose server owes a reply and has been (nearly) silent for the limit, where ioredis would wait for ever: those of a
+ * Cluster, and of clients of the user. It checks only while calls of this client await replies, and drops no connection before a call has
  * waited for the limit.
  */
 export class SilenceWatch {
@@ -39,12 +39,12 @@ export class SilenceWatch {
     this.#waits.push(waits)
   }
 
-  /** The client has forgotten everything that it was given and that is not answered. */
+  /** The client has forgotten all unanswered commands. */
   forget(): void {
     for (const { onForgotten } of this.#waits) onForgotten?.()
   }
 
-  /** Something is waited for. */
+  /** Starts the checks, because a call awaits a reply. */
   start(): void {
     this.#timer ??= setInterval(() => this.#check(), this.#params.limitMs / CHECKS).unref()
   }

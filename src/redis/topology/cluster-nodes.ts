@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
 import { endEachWithFirstError } from '../connections/first-error.js'
+import { lastErrorOf } from '../connections/last-error.js'
 import { checkOrder } from '../replies/order-check.js'
 import { guardReplies } from '../replies/reply-guard.js'
 import { ownNodesOf, type OwnNodes } from './own-nodes.js'
@@ -7,7 +8,7 @@ import { paceRedirections } from './redirections.js'
 
 const SLOTS = 16_384
 const PORTS = 65_536
-/** Twice as many as Redis recommends at most. */
+/** The most nodes: twice the number that Redis recommends at most. */
 const MAX_NODES = 2_000
 /** The longest name of a host. */
 const MAX_HOST = 255
@@ -15,8 +16,8 @@ const MAX_HOST = 255
 type Callback = (error: Error | null | undefined, reply?: unknown) => void
 
 /**
- * Guards the present and future nodes of a Cluster of ioredis against faults of ioredis that end the process or keep
- * it busy, and checks their replies when the cluster is `owned`. Returns a function that stops guarding nodes found later.
+ * Guards the present and future nodes of an ioredis Cluster against faults of ioredis that end the process or keep
+ * it busy, and checks their replies if the cluster is `owned`. Returns a function that stops guarding nodes found later.
  */
 export function guardNodes(cluster: Cluster, owned: boolean): () => void {
   const ownNodes = ownNodesOf(cluster)
@@ -28,7 +29,7 @@ export function guardNodes(cluster: Cluster, owned: boolean): () => void {
   return () => cluster.off('+node', guard)
 }
 
-/** A connection that ioredis opens to one of the nodes without an event. */
+/** Guards the subscriber, a connection that ioredis opens to one of the nodes without an event. */
 function guardSubscriber(cluster: Cluster): void {
   const { subscriber: own } = cluster as unknown as { subscriber?: { selectSubscriber(): void; subscriber?: Redis } }
   const select = own?.selectSubscriber.bind(own)
@@ -39,7 +40,7 @@ function guardSubscriber(cluster: Cluster): void {
   }
 }
 
-/** Nodes of Clusters of the user, which several clients can share. */
+/** The guarded nodes of the user's Clusters, which several clients can share. */
 const lent = new WeakSet<Redis>()
 
 function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
@@ -48,15 +49,15 @@ function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
     lent.add(node)
     endEachWithFirstError(node)
   }
-  // Before a command that follows an ASK, ioredis sends ASKING and ignores its promise: when that node is gone, the promise
-  // would be an unhandled rejection. The command itself reports the error.
+  // Before a command that follows an ASK, ioredis sends ASKING and ignores its promise, which would be an unhandled rejection
+  // if that node is gone. The command itself reports the error.
   const asking = node.asking.bind(node)
   node.asking = (...args: Parameters<typeof asking>) => {
     const reply = asking(...args)
     reply.catch(() => {})
     return reply
   }
-  // ioredis asks for the slots on a copy of the connection.
+  // ioredis asks for the slots on a copy of the connection
   const duplicate = node.duplicate.bind(node)
   node.duplicate = (...args: Parameters<typeof duplicate>) => {
     const copy = duplicate(...args)
@@ -67,10 +68,11 @@ function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
 }
 
 /**
- * ioredis trusts every reply to CLUSTER SLOTS: a huge range fills the memory, ranges that overlap and thousands of nodes keep the process busy, nil
+ * Checks replies to CLUSTER SLOTS, which ioredis trusts: a huge range fills the memory, overlapping ranges and thousands of nodes keep the process busy, nil
  * stops all further refreshes, and another cluster's table leads away from this one.
  */
 function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
+  const whyOf = lastErrorOf(redis)
   const own = redis as unknown as { cluster: (...args: unknown[]) => unknown }
   const cluster = own.cluster.bind(redis)
   own.cluster = (...args) => {
@@ -82,13 +84,13 @@ function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
       pass(new Error(why))
     }
     const checked: Callback = (error, reply) => {
-      if (error) return pass(error)
-      if (!isSlotTable(reply)) return refuse('the reply to CLUSTER SLOTS is no table of slots')
+      if (error) return pass(whyOf(error))
+      if (!isSlotTable(reply)) return refuse('the reply to CLUSTER SLOTS is not a table of slots')
       const table = withHosts(reply, redis.options.host)
       if (ownNodes.accepts(table)) pass(null, table)
       else cluster('NODES', withNodes(table))
     }
-    // A table names no replica that has just begun, and once that one is the only node with slots no table names the old master: it still knows it.
+    // the table may name no known node: it omits a replica that has just begun, and the old master once that replica has all slots
     const withNodes =
       (table: readonly unknown[]): Callback =>
       (error, nodes) => {
@@ -101,7 +103,7 @@ function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
   return redis
 }
 
-/** Ranges of slots, each with the addresses of its master and its replicas; a node that has left its cluster names none. */
+/** Whether a reply is a list of slot ranges, each with the addresses of its master and its replicas; a node that has left its cluster returns none. */
 export function isSlotTable(reply: unknown): reply is Range[] {
   return (
     Array.isArray(reply) &&
@@ -115,12 +117,12 @@ export function isSlotTable(reply: unknown): reply is Range[] {
 
 type Range = readonly [first: unknown, last: unknown, ...nodes: readonly [host: unknown, port: unknown][]]
 
-/** With overlaps more than there are: ioredis walks through all slots of each range. */
+/** The number of slots in all ranges, overlapping ones counted twice, because ioredis walks through all slots of each range. */
 function slotsIn(table: readonly Range[]): number {
   return table.reduce((sum, [first, last]) => sum + Number(last) - Number(first) + 1, 0)
 }
 
-/** ioredis makes a client for each. */
+/** The number of different nodes; ioredis makes a client for each. */
 function nodesIn(table: readonly Range[]): number {
   const addresses = new Set<string>()
   for (const [, , ...nodes] of table) for (const [host, port] of nodes) addresses.add(`${String(host)}:${String(port)}`)
@@ -137,7 +139,7 @@ function hasMaster([, , master]: Range): boolean {
   return master !== undefined && (Boolean(master[0]) || hasOnlyPort(master))
 }
 
-/** A node that has met no other does not know its address; it is the one by which it was asked. So it is with all nodes that announce no address. */
+/** Fills in missing hosts: a node that has met no other, or announces no address, is the one that was asked. */
 function withHosts(table: readonly Range[], host: string | undefined): readonly Range[] {
   return table.map(([first, last, ...nodes]) => [
     first,
@@ -150,7 +152,7 @@ function hasOnlyPort([host, port]: readonly unknown[]): boolean {
   return !host && Number(port) > 0
 }
 
-/** ioredis passes over nodes without a host and a port, and believes the others. */
+/** Whether a node is valid; ioredis skips nodes without a host and a port, and trusts the others. */
 function isNode(node: unknown): boolean {
   if (!Array.isArray(node)) return false
   const [host, port] = node as unknown[]
@@ -158,7 +160,7 @@ function isNode(node: unknown): boolean {
   return typeof host === 'string' && host.length <= MAX_HOST && isBelow(port, PORTS)
 }
 
-/** With `stringNumbers`, an option of clients of the user, numbers are texts. */
+/** Whether a number is below a limit; with the user's ioredis option `stringNumbers`, numbers are texts. */
 function isBelow(value: unknown, limit: number): boolean {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
   return Number.isInteger(number) && (number as number) >= 0 && (number as number) < limit

@@ -1,12 +1,12 @@
 import { backoffDelay, type Backoff } from '../../timing/backoff.js'
 
 const BACKOFF: Backoff = { baseMs: 100, maxMs: 1_000 }
-/** A cluster that was there for so long, or took so long to fail, is tried again soon. */
+/** A cluster that was connected this long, or took this long to fail, is tried again soon. */
 const STABLE_MS = 1_000
 
 /**
- * When to try the nodes of a cluster again after none was left; each attempt tries all of them. ioredis would make ten attempts a second, without end
- * and also where the nodes answer and break off at once.
+ * The delays between attempts to reach any node of a cluster; each attempt tries all nodes. ioredis would make ten attempts a second, without end,
+ * also if the nodes answer and break off at once.
  */
 export function clusterRetryStrategy(now: () => number, random: () => number): () => number {
   let attempt = 0

@@ -17,12 +17,12 @@ import { SilenceWatch } from '../replies/silence-watch.js'
 import { askSideBySide, checkSideBySide } from './slot-requests.js'
 import { NodeGoneError, type Place, type Topology } from './topology.js'
 
-/** The pause before a command whose connection broke is sent again: a failover takes a while. */
+/** The pause before a command is sent again whose connection broke, because a failover takes a while. */
 const RECOVER_MS = 100
 
 /**
- * A cluster; ioredis follows its redirections. Our own Cluster client never resends a command that may have been carried out; a client of
- * the user does when a connection breaks.
+ * A cluster; ioredis follows its redirections. This package's own Cluster client never resends a command that may have been carried out; a
+ * client of the user does when a connection breaks.
  */
 export class ClusterTopology implements Topology {
   readonly resends: boolean
@@ -55,14 +55,14 @@ export class ClusterTopology implements Topology {
     })
     this.#endRequests = owned ? askSideBySide(cluster) : () => {}
     this.#endGuard = guardNodes(cluster, owned)
-    // calls report the errors; without a listener ioredis prints them
+    // calls report the errors; without a listener ioredis would print them
     if (owned) {
       checkSideBySide(cluster)
       cluster.on('error', this.#onError)
       cluster.on('+node', (node: Redis) => {
         this.#learn(node)
         const duplicate = node.duplicate.bind(node)
-        node.duplicate = (override) => leaveQuietly(duplicate(override)) // which asks for the slots
+        node.duplicate = (override) => leaveQuietly(duplicate(override)) // the copy asks for the slots
       })
     }
     const inspect = async (): Promise<void> => {
@@ -84,7 +84,7 @@ export class ClusterTopology implements Topology {
   }
 
   get connected(): boolean {
-    // for ioredis the cluster is ready as long as it knows a node, even one that it never connected to
+    // for ioredis the cluster is ready while it knows a node, even one to which it never connected
     return this.#ready.now && this.#isAnyReady()
   }
 
@@ -102,7 +102,7 @@ export class ClusterTopology implements Topology {
 
   async dedicated(again: boolean, node?: string): Promise<Redis> {
     await this.#ready.wait()
-    if (again) await this.refresh() // perhaps another node has taken its place
+    if (again) await this.refresh() // another node may have taken its place
     const masters = this.#cluster.nodes('master')
     const chosen =
       node === undefined
@@ -114,6 +114,8 @@ export class ClusterTopology implements Topology {
     }
     return chosen.duplicate(OVERRIDES)
   }
+
+  arrived(): void {} // nodes are known by their ids
 
   beside(dedicated: Redis): Redis | undefined {
     return this.#cluster.nodes('all').find((other) => addressOf(other) === addressOf(dedicated))
@@ -133,7 +135,7 @@ export class ClusterTopology implements Topology {
 
   async masters(): Promise<Redis[]> {
     await this.#ready.wait()
-    // ioredis forgets a node whose connection has ended, so only the table of slots knows which masters there have to be
+    // ioredis forgets a node whose connection has ended, so only the table of slots knows all masters
     const serving = (): string[] => [...new Set(this.#cluster.slots.flatMap((nodes) => nodes?.[0] ?? []))]
     const connected = (): Map<string, Redis> =>
       new Map(this.#cluster.nodes('master').map((master) => [addressOf(master), master]))
@@ -172,7 +174,7 @@ export class ClusterTopology implements Topology {
     return false // ioredis follows the redirections
   }
 
-  /** The client of a node is one connection: ioredis creates another client when it has ended. */
+  /** Learns the connection of a node: ioredis creates another client when this one has ended. */
   #learn(node: Redis): void {
     const { predecessors } = this
     const learn = (): void => void predecessors.learn(node).catch(() => undefined)
@@ -193,7 +195,7 @@ export class ClusterTopology implements Topology {
     this.#ready.close()
     this.#endGuard()
     this.watch.stop()
-    // the cluster has connections of its own, which the user's code may have left open
+    // the cluster's own connections, which the user's code may have left open
     if (this.#refreshing !== undefined) await atMost(QUIT_TIMEOUT_MS, this.#refreshing)
     this.#endRequests()
     if (!this.#owned) return

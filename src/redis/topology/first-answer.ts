@@ -1,11 +1,11 @@
 import { toError } from '../../errors.js'
 
-/** A node that has not answered by then may be silent: the next one is asked beside it. */
+/** How long a node may take to answer before the next one is asked as well. */
 export const SLOW_MS = 1_000
 
 /**
- * Asks one node after the other, the next when one fails or is slow, and resolves with the first answer. Rejects with the last error when none of
- * them answers, or there is none.
+ * Asks one node after the other, the next one when a node fails or is slow, and resolves with the first answer. Rejects with the last error if none
+ * answers, or if there is no node.
  */
 export function firstAnswer<Node, T>(nodes: readonly Node[], ask: (node: Node) => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -20,7 +20,7 @@ export function firstAnswer<Node, T>(nodes: readonly Node[], ask: (node: Node) =
         return
       }
       open++
-      timer = setTimeout(goOn, SLOW_MS, new Error(`no answer within ${SLOW_MS / 1_000} s`)).unref() // what is asked keeps the process alive
+      timer = setTimeout(goOn, SLOW_MS, new Error(`no answer within ${SLOW_MS / 1_000} s`)).unref() // the pending requests keep the process alive
       ask(node).then(
         (answer) => {
           clearTimeout(timer)

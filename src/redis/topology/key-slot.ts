@@ -1,4 +1,4 @@
-/** How many slots a Redis Cluster has. */
+/** The number of slots of a Redis Cluster. */
 export const SLOTS = 16_384
 
 /** CRC16/XMODEM, one entry per byte. */
@@ -8,7 +8,7 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** The cluster slot of a key, as `CLUSTER KEYSLOT` says it, without asking a server. */
+/** The cluster slot of a key, as `CLUSTER KEYSLOT` computes it. */
 export function keySlot(key: string): number {
   const open = key.indexOf('{')
   const close = open === -1 ? -1 : key.indexOf('}', open)
@@ -16,7 +16,7 @@ export function keySlot(key: string): number {
   return crc16(hashed) % SLOTS
 }
 
-/** The checksum that slots come from; `crc`: that of a text before this one. */
+/** The checksum for slots; `crc`: the checksum of a text before this one. */
 export function crc16(text: string, crc = 0): number {
   for (const byte of Buffer.from(text)) crc = ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] ?? 0)
   return crc

@@ -10,18 +10,18 @@ import { translateError } from '../replies/server-errors.js'
 import { pause } from '../../timing/pause.js'
 import { roleIn } from '../connections/server-version.js'
 
-/** While some nodes are slow or silent, those that answered are asked again: a replica may have become the master. */
+/** The time before nodes that answered are asked again while others are silent: a replica may have become the master. */
 const AGAIN_MS = 1_000
-/** How long the finder waits for other nodes after one has the role master: there may be two masters for a moment, or by mistake. */
+/** How long the finder waits for other nodes after it has found a master: there may be two for a moment, or by mistake. */
 const GRACE_MS = 200
 
-/** Finds the master among nodes without sentinels: asks all at once, and takes the one with the role master. */
+/** Finds the master among nodes without sentinels: asks all at once for their role. */
 export class MasterFinder {
   readonly #nodes: readonly Node[]
   readonly #options: RedisOptions
   readonly #probes = new Set<Redis>()
   readonly #probeMs: number
-  /** One search for all connections that ask at the same time, so that all of them go to the same node. */
+  /** The search that all connections share which ask at the same time, so that they use the same node. */
   #finding: Promise<Node> | undefined
   #closed = false
 
@@ -31,7 +31,7 @@ export class MasterFinder {
     this.#probeMs = Math.ceil(settings.connectTimeout / 2)
     const connectTimeout = this.#probeMs
     const commandTimeout = Math.min(this.#probeMs, settings.commandTimeout)
-    // without the ready check, which would wait for a node that is loading
+    // without the ready check, which would wait for a loading node
     this.#options = { ...options, ...OVERRIDES, enableReadyCheck: false, connectTimeout, commandTimeout }
   }
 
@@ -46,7 +46,7 @@ export class MasterFinder {
     return this.#finding
   }
 
-  /** Gives up asking, for good. */
+  /** Ends all searches, and refuses new ones. */
   close(): void {
     this.#closed = true
     this.#endProbes()
@@ -74,7 +74,7 @@ export class MasterFinder {
     throw new ConnectionError(`none of the nodes is a master: ${answers}`, 'not-applied', { cause: reasons[0] })
   }
 
-  /** Resolves when all have answered, or the time is over. Masters are keyed by run id, because one may have two addresses. */
+  /** Asks all nodes; resolves when all have answered, or the time is over. Masters are keyed by run id, because one may have two addresses. */
   #askAll(masters: Map<string, Node>, reasons: Error[], ended: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       let timer = setTimeout(resolve, this.#probeMs)
@@ -99,7 +99,7 @@ export class MasterFinder {
     })
   }
 
-  /** Asks a node that is no master again and again, as long as the search awaits others. */
+  /** Asks a node that is not a master again and again while the search awaits others. */
   async #askAgain(node: Node, found: (runId: string, node: Node) => void, ended: AbortSignal): Promise<void> {
     for (;;) {
       await pause(AGAIN_MS, ended)
@@ -108,7 +108,7 @@ export class MasterFinder {
         found(await this.#ask(node), node)
         return
       } catch {
-        // the next answer may be another one
+        // the next answer may differ
       }
     }
   }

@@ -14,14 +14,14 @@ interface Internals {
   refreshSlotsCache(callback?: Callback): void
 }
 
-/** For so long another cluster must be the only one that answers before the client follows it, if some nodes do not answer. */
+/** How long another cluster must be the only one that answers before the client follows it, if some nodes do not answer. */
 const REPLACED_MS = 30_000
-/** When own nodes that have not answered are asked again: calls that the other cluster carries out give ioredis no reason to. */
+/** The time before own nodes without an answer are asked again: ioredis has no reason to while another cluster carries out the calls. */
 const AGAIN_MS = 1_000
 
 const known = new WeakMap<Cluster, OwnNodes>()
 
-/** The same for all our clients on a Cluster of the user. */
+/** The `OwnNodes` of a Cluster, shared by all clients on a Cluster of the user. */
 export function ownNodesOf(cluster: Cluster): OwnNodes {
   const nodes = known.get(cluster) ?? new OwnNodes(cluster)
   known.set(cluster, nodes)
@@ -29,19 +29,19 @@ export function ownNodesOf(cluster: Cluster): OwnNodes {
 }
 
 /**
- * Recognizes a cluster by the ids of its nodes. When a node redirects to another cluster, or its address belongs to another cluster now, the table of
- * slots of that cluster would lead ioredis away from all own nodes, and never back. So such a table counts only when the own cluster is gone: when all its
- * addresses belong to the other one, or when none of them has answered for a while.
+ * Recognizes a cluster by the ids of its nodes. If a node redirects to another cluster, or its address now belongs to another cluster, that
+ * cluster's table of slots would lead ioredis away from all own nodes, and never back. So such a table is accepted only when the own cluster is gone: all its
+ * addresses belong to the other one, or none has answered for a while.
  */
 export class OwnNodes {
   #ids: ReadonlySet<string> = new Set()
   #addresses: readonly Address[] = []
-  /** Whether a connection to one of them was ever ready: a table of addresses that lead nowhere is no reason to refuse all others. */
+  /** Whether a connection to an own node was ever ready: a table of unreachable addresses is not a reason to refuse all others. */
   #wasReached = false
-  /** How many nodes were to be asked in this round, and how many of them belong to another cluster. */
+  /** The number of nodes to ask in this round; `#strangers` of them belong to another cluster. */
   #asked = 0
   #strangers = 0
-  /** When the first stranger was refused since an own node answered. */
+  /** When the first node of another cluster was refused since an own node answered. */
   #since: number | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -67,7 +67,7 @@ export class OwnNodes {
         }
         const isReplaced = wereRefused && this.#isReplaced()
         if (isReplaced) this.#ids = new Set()
-        // ioredis loses what it is asked for within a callback
+        // ioredis loses a request made within a callback
         if (isReplaced || !wereRefused) process.nextTick(round, callback)
         else {
           callback?.(error)
@@ -82,7 +82,7 @@ export class OwnNodes {
   }
 
   /**
-   * Whether this table of slots is one of the own cluster, or nothing says that it is not. `nodes`: all nodes that the one which gave the table knows,
+   * Whether this table of slots may be of the own cluster. `nodes`: all nodes known to the node that returned the table,
    * as `CLUSTER NODES` lists them.
    */
   accepts(table: readonly unknown[], nodes?: unknown): boolean {
@@ -90,14 +90,14 @@ export class OwnNodes {
     if (ids.length === 0) return true
     const known = nodes === undefined ? ids : idsIn(nodes)
     if (this.#ids.size > 0 && !known.some((id) => this.#ids.has(id))) return false
-    if (!known.some((id) => ids.includes(id))) return false // the node does not know whom it names
+    if (!known.some((id) => ids.includes(id))) return false // the node does not know the nodes that it names
     if (!ids.some((id) => this.#ids.has(id))) this.#wasReached = false
     this.#ids = new Set(ids)
     this.#since = undefined
     return true
   }
 
-  /** What a node says is not used. Until a first table is, there is nothing to go back to. */
+  /** Notes a refused table. Before the first accepted table it has no effect. */
   refuse(): void {
     if (this.#ids.size === 0) return
     this.#strangers++
@@ -114,12 +114,12 @@ function isClosing({ status }: Cluster): boolean {
   return status === 'disconnecting' || status === 'close' || status === 'end'
 }
 
-/** The first word of each line. */
+/** The node ids: the first word of each line. */
 function idsIn(nodes: unknown): string[] {
   return typeof nodes === 'string' ? nodes.split('\n').map((line) => line.slice(0, Math.max(0, line.indexOf(' ')))) : []
 }
 
-/** Servers that imitate a cluster may have none. */
+/** The node ids in a table; servers that imitate a cluster may have none. */
 function idsOf(table: readonly unknown[]): string[] {
   const nodes = table.flatMap((range) => (range as unknown[]).slice(2))
   return nodes.map((node) => (node as unknown[])[2]).filter((id): id is string => typeof id === 'string' && id !== '')

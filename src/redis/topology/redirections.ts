@@ -1,8 +1,8 @@
 import type { Cluster, Redis } from 'ioredis'
 
-/** The least time between two replacements of a connection to one address, two redirections of one command, and two requests for the slots. */
+/** The least time between replacements of a connection to one address, redirections of one command, and requests for the slots. */
 const EVERY_MS = 250
-/** A slot that is moving takes two redirections: MOVED to its old node, which replies ASK. */
+/** The redirections without a pause: a moving slot takes two, MOVED to its old node, which replies ASK. */
 const FREE_REDIRECTIONS = 2
 const LAST_PORT = 65_535
 
@@ -20,7 +20,7 @@ type HandleError = (error: Error, ttl: object, handlers: Handlers) => void
 /** Private members of ioredis; a version may lack `recreate`. */
 interface Internals {
   handleError: HandleError
-  /** By slot, the addresses of its master and its replicas as this client knows them. */
+  /** The addresses of each slot's master and replicas, as this client knows them. */
   readonly slots: (string[] | undefined)[]
   natMapper?: (address: string | Address) => Address
   refreshSlotsCache(callback?: Callback): void
@@ -35,12 +35,12 @@ interface Address {
   readonly port?: number
 }
 
-/** The user can pass one Cluster to several clients. */
+/** The guarded Clusters: the user can pass one Cluster to several clients. */
 const paced = new WeakSet<Cluster>()
 
 /**
- * Guards a Cluster of ioredis against nodes that redirect without end or to nowhere: a redirection without an address would end the process, and
- * one with the node's own address makes ioredis open some hundred connections a second. The guard stays after the client's shutdown.
+ * Guards an ioredis Cluster against nodes that redirect without end or without an address: a redirection without one would end the process, and
+ * one to the node's own address makes ioredis open some hundred connections a second. The guard stays after the client's shutdown.
  */
 export function paceRedirections(cluster: Cluster): void {
   if (paced.has(cluster)) return
@@ -88,7 +88,7 @@ export function paceRedirections(cluster: Cluster): void {
     else asking ??= setTimeout(ask, waitMs)
   }
 
-  // no command waits any more, and no timer may keep the process alive
+  // no command waits any more, so no timer may keep the process alive
   cluster.on('end', () => {
     turns.go()
     if (asking !== undefined) ask()
@@ -108,15 +108,15 @@ export function paceRedirections(cluster: Cluster): void {
 }
 
 /**
- * After a MOVED ioredis notes the new node by the address in the error. Where the client knows the nodes by other addresses (`natMap`), it has no
- * connection of that name, and sends to any node. And all slots that a node had share one array, so the note would be one for all of them. Each
+ * Corrects how ioredis notes the new node of a MOVED. ioredis uses the address in the error. If the client knows the nodes by other addresses (`natMap`), it has no
+ * connection of that name, and sends to any node. And all slots of a node share one array, so the note would apply to all of them. Each
  * redirection would cause others, without end.
  */
 function noteMoves(own: Internals): (handlers: Handlers) => Handlers {
   const map = own.natMapper?.bind(own)
   let mapped: string | undefined
   if (map !== undefined) {
-    // ioredis maps again what it is given below
+    // ioredis maps the address below again
     own.natMapper = (address) => (address === mapped ? toAddress(mapped) : map(address))
   }
   return (handlers) => ({
@@ -159,13 +159,13 @@ class Turns {
   }
 }
 
-/** `undefined` when the error is no redirection. */
+/** The address of a redirection; `undefined` for another error. */
 function redirectedTo({ message }: Error): string | undefined {
   const [code, , address = ''] = message.split(' ')
   return code === 'MOVED' || code === 'ASK' ? address : undefined
 }
 
-/** A node that does not know its name leaves the host out. */
+/** Whether a text has a host and a port; a node that does not know its name leaves the host out. */
 function isAddress(text: string): boolean {
   const port = /:(\d{1,5})$/.exec(text)?.[1]
   return port !== undefined && Number(port) >= 1 && Number(port) <= LAST_PORT

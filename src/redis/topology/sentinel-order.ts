@@ -3,8 +3,8 @@ import type { Redis, RedisOptions } from 'ioredis'
 type Sentinel = NonNullable<RedisOptions['sentinels']>[number]
 
 /**
- * Which sentinel is asked first, for all connections of one client. Each connection is an ioredis client of its own, which would always begin with
- * the first sentinel given: where that one names a dead server or a replica, none could ever be opened, whatever the others know.
+ * The order in which all connections of one client ask the sentinels. Each connection is an ioredis client of its own, which would always begin with
+ * the first sentinel: if that one names a dead server or a replica, no connection could be opened, whatever the others know.
  */
 export class SentinelOrder {
   readonly #sentinels: readonly Sentinel[]
@@ -14,12 +14,12 @@ export class SentinelOrder {
     this.#sentinels = sentinels
   }
 
-  /** All of them, in the order in which the next connection asks them. */
+  /** All sentinels in the order in which the next connection asks them. */
   get list(): Sentinel[] {
     return [...this.#sentinels.slice(this.#first), ...this.#sentinels.slice(0, this.#first)]
   }
 
-  /** When this client, made with `list`, ends before it was ready, the next one asks the next sentinel first. */
+  /** If this client, made with `list`, ends before it was ready, the next client asks the next sentinel first. */
   observe(redis: Redis): Redis {
     const first = this.#first
     let isReady = false
@@ -31,7 +31,7 @@ export class SentinelOrder {
     return redis
   }
 
-  /** This sentinel is asked first from now on. */
+  /** Makes the next connections ask this sentinel first. */
   prefer(sentinel: Sentinel): void {
     this.#first = Math.max(0, this.#sentinels.indexOf(sentinel))
   }

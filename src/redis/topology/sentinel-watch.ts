@@ -7,25 +7,25 @@ import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { elsewhereThan, type IsStale } from '../connections/remote-address.js'
 
 const SWITCHED = '+switch-master'
-/** An administrator who leads the sentinels to another master removes the group and makes it again: no failover is announced. */
+/** The event of a new group: an administrator who changes the master removes and creates the group, without a failover. */
 const MADE = '+monitor'
 
 type Sentinel = NonNullable<RedisOptions['sentinels']>[number]
 
 export interface SentinelWatchParams {
-  /** With the sentinels and the name of the master. */
+  /** The connection options, with the sentinels and the name of the master. */
   readonly options: RedisOptions
   readonly settings: Settings
-  /** One of the sentinels has named a master: connections to other servers are stale. */
+  /** A sentinel has named a master: connections to other servers are stale. */
   readonly onSwitch: (isStale: IsStale) => void
-  /** This sentinel knows of a failover, unlike perhaps the others. */
+  /** This sentinel knows of a failover of which the others may not know yet. */
   readonly onInformed: (sentinel: Sentinel) => void
 }
 
 /**
- * Listens to all sentinels: they complete a failover some seconds before the old master learns of it, if that one is still alive.
+ * Listens to all sentinels: they complete a failover some seconds before an old master that is still alive learns of it.
  * Until then the old master accepts writes and loses them. Each sentinel publishes when it has learned of the new master itself, so
- * after the last announcement no connection remains at the old master because it had asked an outdated sentinel.
+ * after the last announcement no connection stays at the old master because it asked an outdated sentinel.
  */
 export class SentinelWatch {
   readonly #params: SentinelWatchParams
@@ -37,11 +37,11 @@ export class SentinelWatch {
     this.#connections = (params.options.sentinels ?? []).map((sentinel) => this.#listenTo(sentinel))
   }
 
-  /** Called with the first use of the master. */
+  /** Starts at the first use of the master. */
   start(): void {
     if (this.#started) return
     this.#started = true
-    for (const connection of this.#connections) connection.get().catch(() => undefined) // it keeps trying
+    for (const connection of this.#connections) connection.get().catch(() => undefined) // the connection keeps trying
   }
 
   async close(): Promise<void> {
@@ -69,26 +69,26 @@ export class SentinelWatch {
       },
       prepare: async (redis) => {
         keepPinging(connection, redis, pingInterval)
-        // in one turn, so that no failover happens between the answer and the subscription
+        // sent together, so that no failover happens between the answer and the subscription
         const [address] = await Promise.all([
           redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', options.name ?? ''),
           redis.subscribe(SWITCHED),
-          redis.subscribe(MADE).catch(() => undefined), // a user may be without this right
+          redis.subscribe(MADE).catch(() => undefined), // the user may not have this right
         ])
         if (!Array.isArray(address)) return
         const [host, port] = address.map(String) as [string, string]
-        // a sentinel that was cut off from the others repeats its old answer, which would close connections to the right master
+        // a sentinel that was isolated repeats its old answer, which would close connections to the right master
         if (last === `${host}:${port}`) return
         last = `${host}:${port}`
         this.#announce(host, port)
       },
       connectTimeout,
-      emit: () => undefined, // no event for a sentinel that is down: there are others
+      emit: () => undefined, // no event for a sentinel that is down, because there are others
     })
     return connection
   }
 
-  /** An address that cannot be mapped closes no connection. */
+  /** Announces a master, unless its address cannot be mapped. */
   #announce(host: string, port: string): void {
     const { natMap } = this.#params.options
     const address = `${host}:${port}`

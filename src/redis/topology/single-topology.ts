@@ -9,22 +9,23 @@ import type { MasterFinder } from './master-finder.js'
 import { checkOrder } from '../replies/order-check.js'
 import { OVERRIDES, sentinelOverrides } from '../connections/ioredis-defaults.js'
 import { remoteAddressOf, type IsStale } from '../connections/remote-address.js'
-import { Predecessors } from '../connections/predecessors.js'
+import { OneServer } from '../connections/one-server.js'
+import { Predecessors, runIdOf } from '../connections/predecessors.js'
 import { warnOfEviction } from '../eviction.js'
 import { Readiness } from '../readiness.js'
 import { SentinelOrder } from './sentinel-order.js'
 import { SentinelWatch } from './sentinel-watch.js'
-import { assertVersion, isBefore62, roleIn } from '../connections/server-version.js'
+import { assertVersion, isBefore62, roleIn, runIdIn } from '../connections/server-version.js'
 import { SilenceWatch } from '../replies/silence-watch.js'
 import { ONE_PLACE, type Place, type Topology } from './topology.js'
 
-/** One server, or the master that sentinels name or a finder finds. */
+/** One server, or the master from sentinels or from a finder. */
 export class SingleTopology implements Topology {
   readonly resends = false
   readonly closesAtOnce = true
   readonly predecessors = new Predecessors()
   isBefore62 = false
-  readonly watch = undefined // a connection of our own has its own limit, and never keeps a command
+  readonly watch = undefined // this package's own connection has a limit, and never keeps a command
   readonly moves: boolean
   readonly address: string
   readonly #options: RedisOptions
@@ -33,8 +34,11 @@ export class SingleTopology implements Topology {
   readonly #demoted: (isStale: IsStale) => void
   readonly #sentinels: SentinelOrder | undefined
   readonly #watch: SentinelWatch | undefined
+  readonly #server: OneServer
+  /** When, by the monotonic clock, the last connection for commands ended. */
+  #endedAt = -Infinity
 
-  /** `demoted` is called when all connections to a server must be replaced; its argument decides which these are. */
+  /** `demoted` is called when all connections to a server must be replaced; its argument identifies them. */
   constructor(params: {
     options: RedisOptions
     settings: Settings
@@ -62,6 +66,12 @@ export class SingleTopology implements Topology {
       })
     }
     this.address = this.#finder?.address ?? addressOfOptions(options)
+    this.#server = new OneServer({
+      address: this.address,
+      now: () => performance.now(),
+      onMoved: () => this.#follow(),
+      onMixed: (message) => emit('warning', { code: 'REDELAYED_SERVERS', message }),
+    })
     this.#connection = new ReconnectingConnection({
       role: 'commands',
       address: this.address,
@@ -72,6 +82,8 @@ export class SingleTopology implements Topology {
         const info = await assertVersion(redis)
         this.isBefore62 = isBefore62(info)
         await this.predecessors.end(redis, info)
+        this.#server.lead(redis, runIdIn(info))
+        redis.once('end', () => (this.#endedAt = performance.now()))
         this.#watch?.start()
       },
       connectTimeout: settings.connectTimeout,
@@ -96,15 +108,19 @@ export class SingleTopology implements Topology {
   }
 
   async dedicated(): Promise<Redis> {
-    this.#watch?.start() // durable offers alone open no other connection
+    this.#watch?.start() // here too, because durable offers alone open no other connection
     return this.#create()
+  }
+
+  arrived(redis: Redis, info: string | undefined): void {
+    this.#server.join(redis, runIdIn(info))
   }
 
   beside(dedicated: Redis): Redis | undefined {
     const { current } = this.#connection
     if (current === undefined)
       this.#connection.get().catch(() => undefined) // the caller that needs it asks again
-    // a name may lead to several servers, and a failover to another one, where the same number is the id of another client
+    // a name or a failover may lead to another server, where the same id belongs to another client
     else if (remoteAddressOf(current) === remoteAddressOf(dedicated)) return current
     return undefined
   }
@@ -124,7 +140,8 @@ export class SingleTopology implements Topology {
   }
 
   async isOver(_key: string, since: number): Promise<boolean> {
-    return this.predecessors.areOver(since) // the connection was opened after they were ended
+    await this.#endRetired()
+    return this.predecessors.areOver(since)
   }
 
   recover(): undefined {}
@@ -140,12 +157,34 @@ export class SingleTopology implements Topology {
     await Promise.all([this.#watch?.close(), this.#connection.close(true)])
   }
 
+  /** Gives up the connections to other servers than the newest one's; where the server is not known, those that are older than the change. */
+  #follow(): void {
+    const endedAt = this.#endedAt
+    this.#leave((_peer, begunAt, other) => {
+      const known = runIdOf(other)
+      return known === undefined ? begunAt < endedAt : known !== this.#server.runId
+    })
+  }
+
   /** The name, the sentinels or the finder lead to another server now. */
   #leave(isStale: IsStale): void {
     const { current } = this.#connection
     if (current === undefined) this.#connection.leave(isStale)
-    else if (isStale(remoteAddressOf(current))) this.#connection.retire(current)
+    else if (isStale(remoteAddressOf(current), performance.now(), current)) this.#retire(current)
     this.#demoted(isStale)
+  }
+
+  #retire(current: Redis): void {
+    this.#endedAt = performance.now()
+    this.#connection.retire(current)
+    current.once('end', () => void this.#endRetired().catch(() => undefined))
+  }
+
+  /** Each connection ends the older ones at the server when it is opened, but for a retired one: that one has time for its last replies. */
+  async #endRetired(): Promise<void> {
+    const redis = this.#connection.current
+    if (redis === undefined || !this.predecessors.hasBroken(runIdOf(redis))) return
+    await this.predecessors.end(redis, await assertVersion(redis))
   }
 
   async #create(options?: RedisOptions): Promise<Redis> {
@@ -156,7 +195,7 @@ export class SingleTopology implements Topology {
   }
 }
 
-/** A single-node client of the user, who decides about its reconnection and its end. */
+/** A single-node client of the user, whose options decide about reconnection, and who ends it. */
 export class BorrowedTopology implements Topology {
   readonly resends: boolean
   readonly closesAtOnce = false
@@ -218,6 +257,8 @@ export class BorrowedTopology implements Topology {
     const overrides = sentinelOverrides(this.#client.options, this.#connectTimeout)
     return order.observe(this.#client.duplicate({ ...OVERRIDES, ...overrides, sentinels: order.list }))
   }
+
+  arrived(): void {} // the user's client decides where it leads
 
   beside(): Redis | undefined {
     if (this.#ready.now) return this.#client

@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis'
 import { abandon } from '../connections/disconnect.js'
 import { firstAnswer, SLOW_MS } from './first-answer.js'
 
-/** Of more nodes than any round needs, ioredis has these in random order: thousands that are not there would be asked for minutes. */
+/** The most nodes to ask in a round, more than any needs; ioredis chooses them at random. Asking thousands of missing nodes would take minutes. */
 const MAX_ASKED = 100
 
 type Callback = (error?: Error | null) => void
@@ -15,15 +15,15 @@ interface Internals {
   readyCheck?: (this: Pick<Redis, 'cluster'>, callback: (error?: Error | null, state?: string) => void) => void
 }
 
-/** How long each node may take to answer when it is asked for the slots, its connection included. Other steps of opening need time, too. */
+/** How long each node may take to answer a request for the slots, including its connection. Other steps of opening need time too. */
 export function slotsTimeout(connectTimeout: number): number {
   return Math.max(SLOW_MS, Math.ceil(connectTimeout / 2))
 }
 
 /**
- * ioredis asks one node after the other for the slots. With a short limit for each it never connects over a slow line; with a long one a silent
- * node delays those that answer. So the next node is asked while a slow one is awaited, and the first reply counts. Returns a function that gives up
- * what is asked now.
+ * Makes ioredis ask the next node for the slots while a slow one is awaited; the first reply counts. ioredis itself asks one node after the other:
+ * with a short limit it never connects over a slow line, and with a long one a silent node delays the others. Returns a function that ends the
+ * current requests.
  */
 export function askSideBySide(cluster: Cluster): () => void {
   const own = cluster as unknown as Internals
@@ -36,12 +36,12 @@ export function askSideBySide(cluster: Cluster): () => void {
     if (!own.isRefreshing) round = new Round(request, Math.min(MAX_ASKED, cluster.nodes('all').length))
     refresh(callback)
   }
-  // no connection is left: ioredis begins anew with all nodes that it was given, and must not wait for those that it asks still
+  // without any connection ioredis begins anew with all configured nodes, and must not wait for the pending requests
   cluster.on('close', () => round.giveUp())
   return () => round.giveUp()
 }
 
-/** ioredis asks a random node whether the cluster is ready, and waits for it also when it is silent. */
+/** Checks several nodes for readiness: ioredis asks a random one, and waits for it even if it is silent. */
 export function checkSideBySide(cluster: Cluster): void {
   const own = cluster as unknown as Internals
   const { readyCheck } = own
@@ -55,13 +55,13 @@ export function checkSideBySide(cluster: Cluster): void {
   }
 }
 
-/** One refresh of the slots, in which ioredis goes through the nodes. */
+/** One refresh of the slots, in which ioredis iterates over the nodes. */
 class Round {
   readonly #request: NonNullable<Internals['getInfoFromNode']>
   readonly #copies = new Set<Redis>()
-  /** The nodes that ioredis has not come to yet. */
+  /** The number of nodes that ioredis has not reached yet. */
   #left: number
-  /** Passes to ioredis the result of the node that it came to last; with an error it goes on to the next one. */
+  /** Passes the result of the last node to ioredis, which goes on to the next one after an error. */
   #next: Callback = () => {}
   #open = 0
   #isOver = false
@@ -73,7 +73,7 @@ class Round {
 
   ask(node: Pick<Redis, 'duplicate'>, next: Callback): void {
     if (this.#isOver) {
-      process.nextTick(next, new Error('the request for the slots was given up')) // ioredis goes through all nodes: not in one stack
+      process.nextTick(next, new Error('the request for the slots was given up')) // not in one stack, because ioredis iterates over all nodes
       return
     }
     this.#next = next
@@ -104,7 +104,7 @@ class Round {
     if (!this.#isOver) this.#end(new Error('the request for the slots was given up'))
   }
 
-  /** The first answer, or the error of the last node that was left. */
+  /** Ends the round with the first answer, or with the error of the last node. */
   #end(error?: Error): void {
     this.#isOver = true
     for (const copy of this.#copies) abandon(copy)

@@ -3,58 +3,63 @@ import { ConnectionError } from '../../errors.js'
 import type { Predecessors } from '../connections/predecessors.js'
 import type { SilenceWatch } from '../replies/silence-watch.js'
 
-/** Where commands go, and how further connections to the same place are made. */
+/** The client for commands, and the way to open further connections to the same servers. */
 export interface Topology {
   /**
-   * Whether the layer below may resend a command when its connection breaks, so that it is unknown whether the command ran once or
+   * Whether ioredis may resend a command when its connection breaks, so that the command may run
    * twice.
    */
   readonly resends: boolean
   /** Set when the client for commands may keep a command without end, so that the command needs a limit. */
   readonly watch: SilenceWatch | undefined
-  /** Whether the next command may go to another server than the last one, with a clock of its own. */
+  /** Whether the next command may go to another server, with a clock of its own. */
   readonly moves: boolean
   /** The addresses of the servers, for errors. */
   readonly address: string
-  /** Why there is no connection yet, where that is known; for errors. */
+  /** The known reason for no connection yet, for errors. */
   readonly problem: string | undefined
   /** The connections of this client that broke; only of its own connections, which never resend by themselves. */
   readonly predecessors: Predecessors
   /**
-   * Whether a command that was sent for `key` after `since`, by the monotonic clock, on a connection that broke, cannot be carried out any more. Rejects
-   * when its server cannot be reached.
+   * Whether a command that was sent for `key` after `since`, by the monotonic clock, on a connection that broke, can no longer be carried out. Rejects
+   * if its server cannot be reached.
    */
   isOver(key: string, since: number): Promise<boolean>
   /** Whether the server has reported a version below 6.2. */
   readonly isBefore62: boolean
   /** Whether commands could be sent now. */
   readonly connected: boolean
-  /** The commands that wait for a reply, in their order, where nothing else limits how long they do. */
+  /** The commands that wait for a reply without another limit, in their order. */
   inFlight(): readonly object[]
   /**
-   * Whether a shutdown need not wait for connections that are not open when it begins. Where ioredis keeps commands,
-   * that would abort commands that are about to succeed.
+   * Whether a shutdown need not wait for connections that are not open when it begins. False if ioredis keeps commands,
+   * because that would abort commands that are about to succeed.
    */
   readonly closesAtOnce: boolean
   /**
-   * A connection broke during a command: the promise to await before it is sent again, if the retry does not await the next connection
-   * by itself.
+   * The promise to await before a command whose connection broke is sent again; undefined if the retry awaits the next connection
+   * anyway.
    */
   recover(): Promise<void> | undefined
-  /** The client for commands, when it is connected; waits at most `connectTimeout`. */
+  /** The connected client for commands; waits at most `connectTimeout`. */
   commands(): Redis | Cluster | Promise<Redis | Cluster>
-  /** Keys of different slots cannot share a command. */
+  /** The slot of a key; keys of different slots cannot share a command. */
   slotOf(key: string): number
   /** The server that holds a key, and the slot; waits at most `connectTimeout`. */
   place(key: string): Place | Promise<Place>
   /**
-   * A new, unconnected client for pub/sub or blocking reads; on the server `node`, or on any. `again`: the last one failed
-   * or ended, so the known addresses may be out of date.
+   * A new, unconnected client for pub/sub or blocking reads, of the server `node` or of any. `again`: the last client failed
+   * or ended, so the known addresses may be outdated.
    */
   dedicated(again: boolean, node?: string): Redis | Promise<Redis>
+  /**
+   * A dedicated client has been connected; `info` is its server's INFO, if known. Where all connections are meant for one master, the others follow it.
+   * @throws {ConnectionError} it leads to another server than the others, which do not follow it now
+   */
+  arrived(dedicated: Redis, info: string | undefined): void
   /** Another connection to the server of a dedicated client, if there is one now; opens one if there may be one later. */
   beside(dedicated: Redis): Redis | undefined
-  /** Called when the server of a dedicated client is not the right one any more: checks all connections. */
+  /** Checks all connections, because the server of a dedicated client is no longer the right one. */
   refresh(): Promise<void>
   /**
    * In a cluster, the connections of commands to all masters that serve slots.
@@ -62,32 +67,32 @@ export interface Topology {
    */
   masters?(): Promise<Redis[]>
   /**
-   * The server of the client for commands is not the master any more. Such a server keeps its connections, so this one is
-   * given up, and the others to it. Returns whether the client can search for the master: then the refused command can be sent
+   * Drops all connections to a server that is no longer the master, because such a server keeps its
+   * connections. Returns whether the client can search for the master, so that the refused command can be sent
    * again.
    */
   onDemoted(client: Redis | Cluster): boolean
   close(): Promise<void>
 }
 
-/** A cluster's node that was a master does not exist any more, or is a replica now: its keys are on other nodes. */
+/** A master of a cluster no longer exists, or is a replica now: its keys are on other nodes. */
 export class NodeGoneError extends ConnectionError {
   constructor(node: string) {
     super(`no master ${node} is known in the cluster`, 'not-applied')
   }
 }
 
-/** The user ended the user's client: waiting does not help. */
+/** The user has ended the client that was passed in, so waiting does not help. */
 export class ClientEndedError extends ConnectionError {
   constructor(cause: Error | undefined) {
     super('the ioredis client has ended', 'not-applied', { cause })
   }
 }
 
-/** Long enough for a connection that is being opened. */
+/** The time that opening the first connection may take. */
 const FIRST_CONNECTION_MS = 500
 
-/** The error of a wait that ended when waiting had never worked; none if there was hardly time to connect. */
+/** The error of a wait that ended before any connection; none if there was hardly time to connect. */
 export function noConnectionYet(triedForMs: number, topology: Unreached): ConnectionError | undefined {
   if (triedForMs < FIRST_CONNECTION_MS || topology.connected) return undefined
   const what = 'there was no connection to Redis yet when the timeout of the wait was over'
@@ -96,7 +101,7 @@ export function noConnectionYet(triedForMs: number, topology: Unreached): Connec
 
 type Unreached = Pick<Topology, 'address' | 'problem' | 'connected'>
 
-/** The address, and what is wrong there. */
+/** The address, and the problem there. */
 export function whereAndWhy({ address, problem }: Omit<Unreached, 'connected'>): string {
   return problem === undefined ? address : `${address}: ${problem}`
 }

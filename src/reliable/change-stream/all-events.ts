@@ -4,7 +4,7 @@ import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { ChangeKind, MessageChange } from './change.js'
 import type { ChangeStream } from './change-stream.js'
 
-/** The events that changes are; others raise none. */
+/** The events of changes; other changes raise none. */
 const EVENTS: ReadonlyMap<ChangeKind, MessagesEventName> = new Map([
   ['added', 'added'],
   ['polled', 'polled'],
@@ -15,7 +15,7 @@ const EVENTS: ReadonlyMap<ChangeKind, MessagesEventName> = new Map([
   ['removed', 'removed'],
 ])
 
-/** The events of a queue come from its change stream, so from all processes, until the function is called that is returned. */
+/** Emits a queue's events from its change stream, and so from all processes, until the returned function is called. */
 export async function startAllEvents(handle: QueueHandle<unknown>, stream: ChangeStream): Promise<() => Promise<void>> {
   const { name, context } = handle
   const ending = new AbortController()
@@ -41,7 +41,7 @@ export async function startAllEvents(handle: QueueHandle<unknown>, stream: Chang
   }
 }
 
-/** Changes of one kind that follow each other are one event, but for progress. */
+/** Makes one event of consecutive changes of one kind, except for progress. */
 function eventsOf(
   changes: readonly MessageChange[],
   progressIn: (change: MessageChange) => QueueEvent | undefined,
@@ -59,7 +59,7 @@ function eventsOf(
   return events
 }
 
-/** Decoded only where it is listened to; what cannot be read is reported. */
+/** The event of a progress, decoded only for a listener; an unreadable progress is reported. */
 function progressOf(handle: QueueHandle<unknown>, { id, progress }: MessageChange): QueueEvent | undefined {
   const { name, context } = handle
   if (progress === undefined || !context.hub.hasListener('progress', name)) return undefined

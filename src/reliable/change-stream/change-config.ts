@@ -2,22 +2,22 @@ import { InvalidArgumentError } from '../../errors.js'
 import { durationMs, type Duration } from '../../duration.js'
 import { boolean, integer, oneOf, onlyKnown } from '../../options.js'
 
-/** Which changes a queue keeps. */
+/** The changes that a queue keeps. */
 export interface ChangesConfig {
   /**
-   * `'recent'`: the last ones, whether they were read or not. `'groups'`: those that a group has not acknowledged; when there are
-   * `maxLength`, adding is refused with a `ChangesBehindError`.
+   * `'recent'`: the latest changes, read or not. `'groups'`: the changes that a group has not acknowledged; at
+   * `maxLength` entries the queue refuses to add messages, with a `ChangesBehindError`.
    */
   readonly keep: 'recent' | 'groups'
-  /** How many entries, one for each script call. 100 to 100,000,000; default 10,000 for `'recent'`, else 1,000,000. */
+  /** The most entries; each script call makes one. 100 to 100,000,000; default 10,000 for `'recent'`, else 1,000,000. */
   readonly maxLength?: number | undefined
-  /** For how many milliseconds, with `'recent'`. At least 1,000. Then the default of `maxLength` is 1,000,000. */
+  /** The greatest age of a change in milliseconds, with `'recent'`. At least 1,000. The default of `maxLength` is then 1,000,000. */
   readonly maxAge?: Duration | undefined
-  /** Whether headers and payloads are kept, too. Default false. */
+  /** Whether the queue keeps headers and payloads too. Default false. */
   readonly payloads?: boolean | undefined
 }
 
-/** The same as it is stored: durations are milliseconds. */
+/** The stored configuration: durations are milliseconds. */
 export interface StoredChangesConfig extends ChangesConfig {
   readonly maxAge?: number | undefined
 }
@@ -25,7 +25,7 @@ export interface StoredChangesConfig extends ChangesConfig {
 const [LEAST_LENGTH, MOST_LENGTH] = [100, 100_000_000]
 const STORED = /^([gr]),(\d{1,16}),(\d{0,16}),([01]),~?[\w-]{0,32}$/
 
-/** The setting as the scripts read it, but for the epoch; `''` for none. */
+/** The setting in the scripts' format, without the epoch; `''` for none. */
 export function changesText(what: string, config: ChangesConfig | false): string {
   if (config === false) return ''
   onlyKnown(what, config, ['keep', 'maxLength', 'maxAge', 'payloads'])
@@ -46,7 +46,7 @@ export function changesText(what: string, config: ChangesConfig | false): string
   return `${keep === 'groups' ? 'g' : 'r'},${maxLength},${age},${records}`
 }
 
-/** What is stored, if the scripts read it so. */
+/** Reads the stored setting; `undefined` if the scripts do not accept it. */
 export function readChangesText(text: string): StoredChangesConfig | undefined {
   const [, keep, maxLength, maxAge, payloads] = STORED.exec(text) ?? []
   const length = Number(maxLength)

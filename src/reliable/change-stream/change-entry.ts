@@ -4,14 +4,14 @@ import { TurnTime } from '../../timing/turn-time.js'
 import { readRecord } from '../record.js'
 import type { ChangeKind, MessageChange } from './change.js'
 
-/** What one script call wrote into the stream. */
+/** The entry of one script call in the stream. */
 export interface ChangeEntry {
   readonly epoch: string
   readonly client: string
   readonly changes: readonly MessageChange[]
 }
 
-/** The letters that the scripts write. */
+/** The kinds of changes by the letters of the scripts. */
 const KINDS = new Map<string, ChangeKind>([
   ['a', 'added'],
   ['p', 'polled'],
@@ -33,20 +33,20 @@ const KINDS = new Map<string, ChangeKind>([
 const HAVE_RECORDS: readonly ChangeKind[] = ['added', 'updated', 'redriven']
 const HAVE_ERRORS: readonly ChangeKind[] = ['failed', 'dead']
 const LINE_BYTES = 200
-/** No script writes a longer reason, nor a longer name. */
+/** The longest reason or name that a script writes. */
 const TEXT_BYTES = 65_536
 const NEWLINE = 10
-/** No script changes more messages. */
+/** The most messages that a script changes. */
 const MOST_CHANGES = 10_000
-/** A stranger's id can have no bytes, in each schedule; thousands of such ids would come out of an entry of a hundred bytes. */
+/** The most empty ids in a part, which another program can write into each schedule: an entry of a hundred bytes could claim thousands of them. */
 const MOST_EMPTY = 16
 const FIRST_LINE = /^([\w-]{1,32}) ([\x21-\x7e]{1,64})$/
 const PART_LINE = /^([a-z]),([^,]{0,32}),([^,]{0,32}),(\d?),(\d{1,9}),(\d{1,9}),(\d{1,9})$/
 
 /**
  * `<epoch> <client>\n`, then parts: `<kind>,<attempt>,<due>,<priority>,<bytes of each id>,<how many>,<bytes of extra>\n`, the extra,
- * the ids. Any client can write into the stream, so nothing is believed; and the headers
- * of 16 MiB of records take a second, so that others have their turn meanwhile.
+ * the ids. Any client can write into the stream, so every field is checked; and the headers
+ * of 16 MiB of records take a second, so decoding yields to the event loop.
  *
  * @throws DecodeError
  */
@@ -100,11 +100,11 @@ function readExtra(change: ChangeKind, extra: Buffer): Partial<MessageChange> {
     const own = { ...(expiresAt !== null && { expiresAt }), ...(deliveryLimit !== null && { deliveryLimit }) }
     return { payload, headers, ...own, ...(group !== undefined && { group }) }
   } catch {
-    return {} // a stranger's record; the other changes of the entry are as they are
+    return {} // a record of another program; the other changes of the entry are not affected
   }
 }
 
-/** JSON of a text; any other bytes as they are, because JSON of anything else can take minutes. */
+/** The text of a JSON string; any other bytes unchanged, because other JSON can take minutes to parse. */
 function textIn(bytes: Buffer): string {
   const json = bytes.toString()
   if (!json.startsWith('"')) return json
@@ -116,7 +116,7 @@ function textIn(bytes: Buffer): string {
   }
 }
 
-/** What a stranger has written into a schedule is left out. */
+/** A number of a part; leaves out what another program has written into a schedule. */
 function numberIn<K extends string>(name: K, text: string | undefined): { readonly [P in K]?: number } {
   const number = text === undefined || text === '' ? NaN : Math.ceil(Number(text))
   return (Number.isSafeInteger(number) ? { [name]: number } : {}) as { readonly [P in K]?: number }

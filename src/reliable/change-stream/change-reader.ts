@@ -17,57 +17,57 @@ import { batchOf, isOfClock } from './change-batch.js'
 import { openStream, type Start } from './open-stream.js'
 import type { ChangeBatch } from './change.js'
 
-/** How long a reader waits after it found nothing: doubling, from the first to the last. */
+/** How long a reader waits after an empty read: doubling, from the first to the last. */
 const FIRST_WAIT_MS = 10
 const LAST_WAIT_MS = 250
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
-/** How much one script reads. */
+/** The most that one script reads. */
 const PAGE = { count: 100, bytes: 1024 * 1024 }
-/** How many entries are taken over at once: they can be of any size. */
+/** The most entries taken over at once: they can be of any size. */
 const CLAIMED = 4
 const BEGINNING = '0-0'
-/** How often a reader that finds nothing looks whether its place is behind all that there ever was. */
+/** How often an idle reader checks whether its place is after all entries that ever existed. */
 const CHECK_MS = 5_000
-/** The clocks of the client and of Redis differ by less. */
+/** More than the difference between the clocks of the client and of Redis. */
 const FUTURE_MS = 60_000
-/** Failures that stay: also that a stream which was removed does not have where this reader began, or is kept no more. */
+/** Permanent failures; some arise when the stream was removed, or the queue no longer keeps changes. */
 const LASTING = [ShutdownError, InternalError, ChangesLostError, UnsupportedOperationError]
 
 export interface ReaderParams {
   readonly store: ReliableChangeStore
   readonly handle: Pick<QueueHandle<unknown>, 'name' | 'context' | 'withQueueName'>
   readonly start: Start
-  /** Without it the reader reads for itself. */
+  /** The member of a group; without it the reader reads for itself. */
   readonly reader: Reader | undefined
-  /** After which time a reader takes over what another reader of its group has not acknowledged. */
+  /** After which time a reader takes over entries that another reader of its group has not acknowledged. */
   readonly claimAfterMs: number
   readonly signal: AbortSignal
 }
 
-/** Entries that follow each other and bring no batch. */
+/** Consecutive entries that make no batch. */
 interface PassedOver {
   readonly ids: string[]
   unreadable: number
-  /** Why the first of them cannot be read. */
+  /** The error of the first unreadable entry. */
   error?: RedelayedError
 }
 
-/** Reads a queue's changes, for itself or for a group. It looks for new ones again and again, because a wait needs a connection of its own. */
+/** Reads a queue's changes, for itself or for a group. The reader polls, because a blocking read needs a connection of its own. */
 export class ChangeReader {
   readonly #params: ReaderParams
   /** The last entry that was read. */
   #after = BEGINNING
-  /** Of the queue, when the place of a reader without a group was found or checked last. */
+  /** The queue's epoch when the place of a reader without a group was last found or checked. */
   #epoch = ''
   #failures = 0
   #nextClaimAt: number
   #nextCheckAt = performance.now() + CHECK_MS
   #claimFrom = BEGINNING
-  /** Whether entries may be this reader's of which it does not know. */
+  /** Whether Redis may have given this reader entries that it has not seen. */
   #mayOwn = true
-  /** When the first request for new entries was sent that may still arrive, because its connection broke. */
+  /** The send time of the first request for new entries that may still arrive, because its connection broke. */
   #lateSince: number | undefined
-  /** Whether the group is to be made again. */
+  /** Whether the group has to be created again. */
   #isRemoved = false
   readonly #time = new TurnTime()
 
@@ -76,7 +76,7 @@ export class ChangeReader {
     this.#nextClaimAt = performance.now() + params.claimAfterMs / 2
   }
 
-  /** Finds where to begin; rejects where that is not possible. */
+  /** Finds the place to begin; rejects if there is none. */
   async open(): Promise<void> {
     const { store, start, reader } = this.#params
     const { id, epoch } = await this.#unlessEnded(openStream(store, start, reader?.group ?? ''))
@@ -84,7 +84,7 @@ export class ChangeReader {
     this.#epoch = epoch
   }
 
-  /** After `open`. A failure is reported and retried, because what a group or a position holds does not go away. */
+  /** Reads after `open`. A failure is reported and retried, because the entries of a group or after a position remain. */
   async *read(): AsyncGenerator<ChangeBatch, void> {
     let waitMs = FIRST_WAIT_MS
     for (;;) {
@@ -119,7 +119,7 @@ export class ChangeReader {
     }
   }
 
-  /** The stream or the group was removed. What was added since is not to be missed, so that the group does not begin at the end again. */
+  /** Opens again after the stream or the group was removed. The group does not begin at the end, which would miss the changes since. */
   async #openAgain(): Promise<void> {
     const { store, start, reader } = this.#params
     await this.#unlessEnded(openStream(store, start === 'end' ? 'start' : start, reader?.group ?? ''))
@@ -134,15 +134,15 @@ export class ChangeReader {
   }
 
   /**
-   * A stranger can set a group behind all entries, or write an entry with an id of the future, behind which nothing follows once the stream
-   * has begun anew. The reader then begins again with the first entry. After a failover that lost entries the place is behind all, too: then
-   * the reader goes on after the last entry that is left.
+   * Another program can set a group after all entries, or write an entry with a future id, which no entry follows once the stream
+   * has begun anew. Then the reader begins again with the first entry. After a failover that lost entries, the place is after all entries too: then
+   * the reader goes on after the last remaining entry.
    */
   async #checkPlace(): Promise<void> {
     const { store, reader } = this.#params
     if (performance.now() < this.#nextCheckAt && isOfClock(this.#after)) return
     this.#nextCheckAt = performance.now() + CHECK_MS
-    // a failure is met by what is read next, too
+    // the next read meets a failure too
     const opened = openStream(store, reader === undefined ? 'end' : 'start', reader?.group ?? '').catch(() => undefined)
     const last = await this.#unlessEnded(opened)
     if (reader !== undefined || last === undefined) return
@@ -153,7 +153,7 @@ export class ChangeReader {
     this.#epoch = last.epoch
   }
 
-  /** First what this reader has got before, or in a reply that was lost; then what another one left; then what is new. */
+  /** Reads first the entries this reader was given before, also in a lost reply; then those another reader left; then new ones. */
   async #ofGroup(reader: Reader): Promise<StreamEntry[]> {
     const { store, claimAfterMs } = this.#params
     if (this.#mayOwn) {
@@ -183,8 +183,8 @@ export class ChangeReader {
   }
 
   /**
-   * What this reader has got is known only when no request of its own can arrive any more: the entries that such a request takes would wait for
-   * `claimAfter`, and then come out of order. Where the server refuses to end connections they do. False when it could not be reached.
+   * Makes sure that no earlier request of this reader can still arrive: the entries that such a request takes would wait for
+   * `claimAfter`, and then come out of order. If the server refuses to end connections, they do. False if the server could not be reached.
    */
   async #endLate(): Promise<boolean> {
     const since = this.#lateSince
@@ -208,7 +208,7 @@ export class ChangeReader {
     return undefined
   }
 
-  /** What cannot be read is reported, and keeps nothing back. There can be any number of such entries, so those of a page cost one script. */
+  /** Reports unreadable entries and acknowledges them. There can be any number, so those of a page cost one script. */
   async #passOver({ ids, unreadable, error }: PassedOver): Promise<void> {
     const { reader, store, handle } = this.#params
     if (error !== undefined) {
@@ -230,7 +230,7 @@ export class ChangeReader {
     await this.#pause(backoffDelay(BACKOFF, ++this.#failures, Math.random()))
   }
 
-  /** The signal ends the reader also while the server is silent. */
+  /** Awaits a reply; the signal ends the reader also while the server is silent. */
   #unlessEnded<T>(reply: Promise<T>): Promise<T> {
     return unlessAborted(reply, this.#params.signal)
   }
@@ -246,7 +246,7 @@ export class ChangeReader {
   }
 }
 
-/** The last one that a script can have written. */
+/** The id of the last entry that a script can have written. */
 function lastOf(entries: readonly StreamEntry[]): string | undefined {
   return entries.findLast(({ id }) => isOfClock(id))?.id
 }

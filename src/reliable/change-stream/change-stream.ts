@@ -12,21 +12,21 @@ import { closeWithClient } from './close-with-client.js'
 import type { Start } from './open-stream.js'
 
 export interface ChangesOptions {
-  /** Readers of one group share the changes: each entry goes to one of them, and again to another one until it is acknowledged. */
+  /** The readers of a group share the changes: each entry goes to one reader, and later to another until it is acknowledged. */
   readonly group?: string | undefined
   /**
-   * This reader's name within the group; one that was used before gets first what it did not acknowledge. Default: one at random, so that
-   * what a reader leaves comes to another one after `claimAfter`, out of order.
+   * This reader's name within the group; a reader that uses a name again first gets what it did not acknowledge. Default: a random name, so that
+   * another reader gets the unacknowledged entries after `claimAfter`, out of order.
    */
   readonly consumer?: string | undefined
   /**
-   * `'start'` (default for a new group): with the first that is there; `'end'` (default without a group): with the next one; or after a
-   * position. A group that exists continues where it is.
+   * Where to begin: `'start'` (default for a new group): with the first entry; `'end'` (default without a group): with the next new one; or after a
+   * position. An existing group continues where it is.
    */
   readonly from?: ChangePosition | 'start' | 'end' | undefined
   /**
-   * When a reader of the group has not acknowledged an entry so many milliseconds after it was fetched, in a page of up to 100, another one gets
-   * it. At least 1; default 60,000.
+   * After how many milliseconds another reader gets an unacknowledged entry. The time counts from when its page of up to 100 entries was
+   * fetched. At least 1; default 60,000.
    */
   readonly claimAfter?: Duration | undefined
   /** Ends the iteration with its reason. */
@@ -34,23 +34,23 @@ export interface ChangesOptions {
 }
 
 export interface ReadChangesOptions {
-  /** The entry after which the page begins, `'0-0'` for the beginning; with an epoch the status says whether it is still there, with a digest whether it is the same. */
+  /** The entry after which the page begins, `'0-0'` for the beginning. With an epoch the status says whether the entry is still there, with a digest whether it is the same. */
   readonly after: { readonly id: string; readonly epoch: string | null; readonly digest?: string | null | undefined }
-  /** How many entries at most. 1 to 10,000; default 200. */
+  /** The most entries of the page. 1 to 10,000; default 200. */
   readonly count?: number | undefined
 }
 
 const OPTIONS = ['group', 'consumer', 'from', 'claimAfter', 'signal'] as const
 const CLAIM_AFTER_MS = 60_000
 const CONSUMER_BYTES = 9
-/** A page ends with the entry that makes it longer. */
+/** The size of a page, which ends with the entry that exceeds it. */
 const PAGE_BYTES = 4 * 1024 * 1024
 const ID = /^\d{1,16}-\d{1,16}$/
 const NO_EPOCH = '-'
 const DIGEST = /^[0-9a-f]{40}$/
 const EPOCH = /^~?[\w-]{1,32}$/
 
-/** Reads the changes of one queue, and says how far its readers are. */
+/** Reads the changes of one queue, and reports the progress of its readers. */
 export class ChangeStream {
   readonly #handle: QueueHandle<unknown>
   readonly #store: ReliableChangeStore
@@ -60,7 +60,7 @@ export class ChangeStream {
     this.#store = store
   }
 
-  /** Nothing is sent before the first `next()`. */
+  /** Reads changes; sends nothing before the first `next()`. */
   async *read(options: ChangesOptions = {}): AsyncGenerator<ChangeBatch, void> {
     const { reader, end } = this.#reader(options)
     try {
@@ -71,7 +71,7 @@ export class ChangeStream {
     }
   }
 
-  /** As `read`; resolves when the place of the beginning is known. */
+  /** As `read`; resolves when the place to begin is known. */
   async follow(options: ChangesOptions): Promise<AsyncGenerator<ChangeBatch, void>> {
     const { reader, end } = this.#reader(options)
     try {
@@ -109,7 +109,7 @@ export class ChangeStream {
       PAGE_BYTES,
     )
     const { name, context } = this.#handle
-    // a position beyond all times could not be kept, and nothing follows it until a script begins the stream anew
+    // a position beyond all times could not be stored, and nothing follows it until a script begins the stream anew
     const ofClock = entries.filter(({ id }) => isOfClock(id))
     const batches: ChangeBatch[] = []
     const time = new TurnTime()

@@ -2,9 +2,9 @@ import type { Headers } from '../record.js'
 
 /**
  * What happened to a message. `failed`: it was given back, or its visibility ended, and it will be delivered again; `released`: the same
- * without counting as an attempt; `dead`: it left the queue without being handled, for the dead letters where the queue keeps them;
- * `moved`: it went to another queue; `redriven`: it came back from the dead letters; `restored`: it was put back by a caller whose readers
- * know it; `progress`: its consumer said how far it is; `cleared`: all messages went.
+ * without counting as an attempt; `dead`: it left the queue unhandled, for the dead letters where the queue keeps them;
+ * `moved`: it went to another queue; `redriven`: it came back from the dead letters; `restored`: `restoreMany` put it back with
+ * `known`; `progress`: its consumer reported progress; `cleared`: all messages were removed.
  */
 export type ChangeKind =
   | 'added'
@@ -24,47 +24,47 @@ export type ChangeKind =
   | 'cleared'
 
 /**
- * Where a reader is. Positions of one epoch are ordered by their ids. Within an epoch a group misses no change where changes are kept for
- * groups; any other reader goes on with the next entry that is there, and only its beginning `from` a position is checked.
+ * The place of a reader. Positions of one epoch are ordered by their ids. Where changes are kept for groups, a group misses no change within an
+ * epoch; any other reader goes on with the next existing entry, and only its beginning `from` a position is checked.
  */
 export interface ChangePosition {
-  /** Changes when the stream was lost or could not be written; not when Redis goes back in time. */
+  /** The stream's epoch: changes when the stream was lost or could not be written, but not when Redis goes back in time. */
   readonly epoch: string
-  /** Of the entry in the Redis stream: `<ms>-<n>`. */
+  /** The id of the entry in the Redis stream: `<ms>-<n>`. */
   readonly id: string
-  /** Only of `readChanges`: differs for another entry of the same id, which a server can have that went back in time. */
+  /** Only from `readChanges`: distinguishes entries of the same id, as a server that went back in time can have. */
   readonly digest?: string | undefined
 }
 
 /** One change of one message. */
 export interface MessageChange {
   readonly change: ChangeKind
-  /** Empty for `cleared`. */
+  /** The message's id; empty for `cleared`. */
   readonly id: string
-  /** How many deliveries count after the change. */
+  /** The number of counted deliveries after the change. */
   readonly attempt?: number
   /** When the message is visible, epoch milliseconds; for `polled`, when its visibility ends. */
   readonly dueAt?: number
   readonly priority?: number
-  /** With `payloads`: the bytes of the codec. */
+  /** With `payloads`: the encoded payload. */
   readonly payload?: Uint8Array
-  /** With `payloads`. */
+  /** With `payloads`: the message's headers. */
   readonly headers?: Headers
-  /** With `payloads`, and of `rescheduled` always: epoch milliseconds. */
+  /** With `payloads`, and always for `rescheduled`: when the message expires, epoch milliseconds. */
   readonly expiresAt?: number
-  /** With `payloads`: the message's own, where it has one. */
+  /** With `payloads`: the message's own delivery limit, if any. */
   readonly deliveryLimit?: number
-  /** With `payloads`: the message's group, where it has one. */
+  /** With `payloads`: the message's group, if any. */
   readonly group?: string
-  /** Why it failed. */
+  /** Why the message failed. */
   readonly error?: string
-  /** What its consumer said of how far it is: the bytes of the codec. */
+  /** The encoded progress that the consumer reported. */
   readonly progress?: Uint8Array
-  /** The name in Redis of the queue that it was moved to. */
+  /** The name in Redis of the queue to which the message was moved. */
   readonly to?: string
 }
 
-/** What one script call changed: all of it or nothing happened. */
+/** The changes of one script call, which made all of them or none. */
 export interface ChangeBatch {
   readonly position: ChangePosition
   /** Epoch milliseconds by the Redis clock. */
@@ -77,19 +77,19 @@ export interface ChangeBatch {
 /** One page of the change stream, read after an entry. */
 export interface ChangePage {
   /**
-   * `'ok'`, or what became of that entry: `'epoch'`: the stream has begun anew; `'rewound'`: Redis went back in time, and the last entry is an
-   * earlier one; `'trimmed'`: it is gone or another one has its id, and there can be later ones; `'off'`: the queue keeps no changes.
+   * `'ok'`, or why the page cannot begin after that entry: `'epoch'`: the stream has begun anew; `'rewound'`: Redis went back in time, and the last
+   * entry is an earlier one; `'trimmed'`: the entry is gone or another one has its id, and there can be later ones; `'off'`: the queue keeps no changes.
    */
   readonly status: 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
-  /** Of the queue now; `null`: it keeps no changes. */
+  /** The queue's current epoch; `null`: it keeps no changes. */
   readonly epoch: string | null
-  /** The id of the last entry that there ever was; `null` for none. */
+  /** The id of the last entry that ever existed; `null` for none. */
   readonly last: string | null
-  /** None unless the status is `'ok'`. What is no entry of this package is a batch without changes. */
+  /** The batches; none unless the status is `'ok'`. An entry of another program is a batch without changes. */
   readonly batches: readonly ChangeBatch[]
 }
 
-/** How far one group of readers is. */
+/** The progress of one group of readers. */
 export interface ChangeGroup {
   readonly name: string
   /** Entries that were read and not acknowledged. */
@@ -100,22 +100,22 @@ export interface ChangeGroup {
   readonly oldest: string | null
   /** How many readers Redis knows. */
   readonly consumers: number
-  /** For how long none of them has asked for entries; `null` without readers, and where there are too many to look at. */
+  /** How long no reader has asked for entries; `null` without readers, and if there are too many to examine. */
   readonly idleMs: number | null
 }
 
-/** How far a queue's change stream and its groups are. */
+/** The state of a queue's change stream and its groups. */
 export interface ChangeStatus {
-  /** `null`: the queue keeps no changes. */
+  /** The epoch; `null`: the queue keeps no changes. */
   readonly epoch: string | null
-  /** The ids of the first entry and of the last one there ever was. */
+  /** The ids of the first entry and of the last one that ever existed. */
   readonly first: string | null
   readonly last: string | null
   /** How many entries there are. */
   readonly length: number
-  /** At how many entries adding is refused; `null` where it never is. */
+  /** The number of entries at which the queue refuses to add messages; `null` if it never does. */
   readonly limit: number | null
   readonly groupCount: number
-  /** At most 100; none where there are more than 1,000, as only a stranger makes: then nothing is trimmed either. */
+  /** At most 100 groups; none if there are more than 1,000, which only another program creates: then nothing is trimmed either. */
   readonly groups: readonly ChangeGroup[]
 }

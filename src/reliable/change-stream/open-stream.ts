@@ -2,11 +2,11 @@ import { ChangesLostError, UnsupportedOperationError } from '../../errors.js'
 import type { ReliableChangeStore } from '../../store/reliable-change-store.js'
 import type { ChangePosition } from './change.js'
 
-/** Where a reader begins: with the first entry that is there, after the last one, or after the one at a position. */
+/** Where a reader begins: with the first entry, after the last one, or after the one at a position. */
 export type Start = ChangePosition | 'start' | 'end'
 
 /**
- * The id after which a reader begins, and the epoch of the queue. A group that is new begins there, another one continues where it is.
+ * The id after which a reader begins, and the epoch of the queue. A new group begins there, an existing one continues where it is.
  *
  * @throws UnsupportedOperationError the queue keeps no changes
  * @throws ChangesLostError the stream does not have the entry of that position

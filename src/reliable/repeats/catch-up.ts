@@ -1,8 +1,8 @@
-/** How many missed ticks are made up for at once, and how many more each second. */
+/** How many missed ticks get messages at once, and how many more each second. */
 export const MOST_MISSED = 10_000
 const MORE_PER_SECOND = 1_000
 
-/** For how many missed ticks the repeats of one queue get messages, all of them together. */
+/** The budget of messages for missed ticks, shared by all repeats of one queue. */
 export class CatchUp {
   readonly #now: () => number
   #room = MOST_MISSED
@@ -25,7 +25,7 @@ export class CatchUp {
     this.#room = Math.max(0, this.#room - ticks)
   }
 
-  /** The messages of these ticks were not added. */
+  /** Returns the budget of ticks whose messages were not added. */
   giveBack(ticks: number): void {
     this.#room = Math.min(MOST_MISSED, this.#room + ticks)
   }

@@ -16,30 +16,30 @@ import { MAX_HEADER_BYTES, TASK_HEADER, checkHeaders, encodeHeaders, type Header
 import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
 
 /**
- * What becomes of ticks that passed while no consumer polled the queue. The message of the first of them is in the queue and waits.
- * `'one'`: it stands for all of them. `'all'`: each has its message. `'none'`: a message of a tick is removed when the next
- * tick has come before a consumer took it.
+ * The policy for ticks that passed while no consumer polled the queue. The message of the first of them waits in the queue.
+ * `'one'`: it stands for all of them. `'all'`: each gets a message. `'none'`: the message of a tick is removed if no consumer took it before
+ * the next tick.
  */
 export type MissedTicks = 'one' | 'all' | 'none'
 
 export interface ScheduleOptions extends RepeatTimes {
-  /** Default `'one'`. */
+  /** The policy for missed ticks. Default `'one'`. */
   readonly missed?: MissedTicks | undefined
-  /** For the worker's handler of that name. */
+  /** The name of the worker's handler. */
   readonly task?: string | undefined
-  /** Of each message. At most 64 KiB together. */
+  /** The headers of each message. At most 64 KiB together. */
   readonly headers?: Headers | undefined
-  /** 0 to 9, the highest first. Default 0. */
+  /** The priority, the highest first. 0 to 9; default 0. */
   readonly priority?: number | undefined
-  /** Of each message: it has its turns and limits, and waits while the group is paused. Not together with a `priority`. */
+  /** The group of each message, whose turns, limits and pauses apply. Not together with a `priority`. */
   readonly group?: string | undefined
-  /** A message that no consumer has handled so many milliseconds after its tick is removed. At least 1. */
+  /** How many milliseconds after its tick an unhandled message is removed. At least 1. */
   readonly timeToLive?: Duration | undefined
-  /** How often each message is delivered at most. 1 to 1,000,000; default: the queue's, else 10. */
+  /** The most deliveries of each message. 1 to 1,000,000; default: the queue's, else 10. */
   readonly deliveryLimit?: number | undefined
 }
 
-/** A repeat as it is kept. */
+/** The stored definition of a repeat. */
 export interface RepeatDefinition extends TickRule {
   readonly missed: MissedTicks
   readonly priority: number
@@ -47,13 +47,13 @@ export interface RepeatDefinition extends TickRule {
   readonly headers?: Headers
   readonly timeToLive?: number
   readonly deliveryLimit?: number
-  /** Codec bytes in base64. */
+  /** The encoded payload in base64. */
   readonly payload: string
 }
 
-/** How far a repeat has come. */
+/** The stored state of a repeat. */
 export interface RepeatState {
-  /** The last tick that has its message, epoch milliseconds. */
+  /** The last tick whose message was added, epoch milliseconds. */
   readonly tick: number
   readonly definition: RepeatDefinition
 }
@@ -73,9 +73,9 @@ const NAMES = [
   'deliveryLimit',
 ] as const satisfies readonly (keyof ScheduleOptions)[]
 
-/** Of a name, so that the ids made of it are no longer than ids may be. */
+/** The longest name, so that the ids made from it are not too long. */
 const MAX_NAME_BYTES = 400
-/** Of a definition; each element of its headers has a byte of them at least. */
+/** The most JSON elements of a definition; each element of its headers takes at least one of their bytes. */
 const MAX_ELEMENTS = MAX_HEADER_BYTES + 100
 
 export function assertRepeatName(name: unknown): string {
@@ -97,7 +97,7 @@ export function definitionOf(options: ScheduleOptions, payload: Buffer): RepeatD
     ...checkHeaders(options.headers),
     ...(task !== undefined && { [TASK_HEADER]: nonEmptyString('task', task) }),
   }
-  encodeHeaders(headers) // refuses what the message of a tick could not carry
+  encodeHeaders(headers) // refuses headers that the message of a tick could not carry
   return {
     ...tickRuleOf(options),
     missed: oneOf('missed', missed, ['one', 'all', 'none']),
@@ -115,7 +115,7 @@ export function writeState({ tick, definition }: RepeatState): Buffer {
   return Buffer.from(`${tick} ${JSON.stringify(definition)}`)
 }
 
-/** The same with the name it is stored by; for both, a `DecodeError` says what is wrong with them. */
+/** As `readState`, and checks the name too; throws a `DecodeError` for an invalid name or state. */
 export function readRepeat(key: Buffer, value: Buffer, maxPayloadBytes: number): RepeatState {
   const name = key.toString()
   if (!Buffer.from(name).equals(key)) throw new DecodeError('repeat', 'a name that is no text')
@@ -127,7 +127,7 @@ export function readRepeat(key: Buffer, value: Buffer, maxPayloadBytes: number):
   return readState(value, maxPayloadBytes)
 }
 
-/** Any client of the server can have written it: each field is checked as what an application gives is, and nothing is made of it before. */
+/** Reads a state. Any client of the server can have written it, so every field is checked as an application's arguments are before it is used. */
 export function readState(value: Buffer, maxPayloadBytes: number): RepeatState {
   const most = mostRepeatBytes(maxPayloadBytes)
   if (value.length > most) throw new DecodeError('repeat', `${value.length} bytes, where at most ${most} can be`)
@@ -145,7 +145,7 @@ export function readState(value: Buffer, maxPayloadBytes: number): RepeatState {
     const definition = definitionOf({ ...(rest as ScheduleOptions), ...dates }, bytesOf(payload, maxPayloadBytes))
     return { tick, definition }
   } catch (cause) {
-    if (cause instanceof UnsupportedOperationError) throw cause // a library is missing here, and perhaps only here
+    if (cause instanceof UnsupportedOperationError) throw cause // a library is missing, perhaps only in this process
     throw new DecodeError('repeat', toError(cause).message, { cause })
   }
 }

@@ -21,13 +21,13 @@ import { CatchUp, MOST_MISSED } from './catch-up.js'
 import { nextTickOf, type NextTick } from './ticks.js'
 import { MOST_MS, repeatTurns } from './turns.js'
 
-/** How many missed ticks get their messages with one script, and how large these are together but for the first. */
+/** The most missed ticks that get messages with one script, and the most bytes of these messages after the first. */
 const MOST_TICKS = 200
 const MOST_BYTES = 1024 * 1024
-/** The scripts put off for so long what has no room or cannot be read now; and clocks of servers differ by less. */
+/** How long the scripts postpone a repeat without room or with an unreadable state; more than the clocks of servers differ. */
 const LATEST_MS = 60_000
 const NOTHING = Buffer.alloc(0)
-/** So many repeats are remembered as reported: names are what others have written, without end. */
+/** The most repeats remembered as reported: other programs can write any number of names. */
 const MOST_NAMES = 1_000
 
 /** One tick and when its message expires. */
@@ -36,23 +36,23 @@ interface Tick {
   readonly expiresAt: number | null
 }
 
-/** What is due of a repeat. */
+/** The due ticks of a repeat. */
 interface DueTicks {
   readonly ticks: readonly Tick[]
-  /** Whether more ticks were missed than are made up for. */
+  /** Whether some missed ticks get no message. */
   readonly skipped: boolean
 }
 
-/** Changes of what is repeated: each is done by one of all processes that try it. */
+/** Changes the repeats of a queue: of all processes that try the same change, one succeeds. */
 export class Repeats {
   readonly #handle: QueueHandle<unknown>
   readonly #store: ReliableStore
   readonly #polls: Pick<QueueRegistry<Poller>, 'isClosed'>
-  /** Names of repeats that this process cannot compute: each is reported once. */
+  /** The names of repeats that this process cannot compute; each is reported once. */
   readonly #reported = new Set<string>()
-  /** Whose next messages this process prepares just now. */
+  /** The names of the repeats whose next messages this process is preparing. */
   readonly #underway = new Set<string>()
-  /** Of whose missed ticks some were skipped, until all were made up for. */
+  /** The names of the repeats that skipped ticks, until none is missed any more. */
   readonly #skipping = new Set<string>()
   readonly #catchUp = new CatchUp(() => performance.now())
 
@@ -65,7 +65,7 @@ export class Repeats {
   /** Begins a repeat, or changes it from `known` on. False when another process changed it meanwhile. */
   async begin(name: string, definition: RepeatDefinition, known: Buffer | null, now: number): Promise<boolean> {
     const first = nextTickOf(definition)(now)
-    // what has no tick left is kept nonetheless, so that the same again is no change
+    // a repeat without further ticks is stored too, so that the same call again changes nothing
     const state = { tick: first ?? now, definition }
     const result = await this.#change(Buffer.from(name), {
       known: known ?? NOTHING,
@@ -80,7 +80,7 @@ export class Repeats {
   }
 
   /**
-   * Whether the queue is going to prepare the next message of a repeat in time. Not where the time of its next tick was deleted, or comes from a
+   * Whether the queue will prepare the next message of a repeat in time. False if the time of its next tick was deleted, or comes from a
    * clock that was set back.
    */
   async isTicking(name: string, { tick, definition }: RepeatState, now: number): Promise<boolean> {
@@ -103,7 +103,7 @@ export class Repeats {
     await Promise.all(due.map((each) => this.#advanceOnce(each, now)))
   }
 
-  /** The next poll asks again for what takes longer than a second. */
+  /** Advances one repeat; if that takes longer than a second, the next poll asks again. */
   async #advanceOnce(record: RepeatRecord, now: number): Promise<void> {
     const { name } = record
     if (this.#underway.has(name)) return
@@ -148,7 +148,7 @@ export class Repeats {
     }
   }
 
-  /** Once for ticks that follow each other. */
+  /** Reports skipped ticks, once for consecutive ones. */
   #noteSkipped(name: string, skipped: boolean): void {
     if (!skipped) {
       this.#skipping.delete(name)
@@ -159,7 +159,7 @@ export class Repeats {
     }
   }
 
-  /** What cannot be read is not asked for again; it stays where it is, to be examined. */
+  /** Reads a repeat. An unreadable one is set aside, and stays in Redis for examination. */
   async #read(name: string, key: Buffer, value: Buffer, now: number): Promise<(RepeatState & DueTicks) | undefined> {
     try {
       const state = await this.#inTurn(() => readRepeat(key, value, this.#handle.context.settings.maxPayloadBytes))
@@ -172,7 +172,7 @@ export class Repeats {
     } catch (thrown) {
       if (thrown instanceof UnsupportedOperationError || thrown instanceof ShutdownError) throw thrown
       const error = thrown instanceof DecodeError ? thrown : new DecodeError('repeat', toError(thrown).message)
-      // of however many processes that meet it, one reports it
+      // one of the processes that meet it reports it
       if ((await this.#setAside(key, value)) === 1) this.#quarantined(name, error)
       return undefined
     }
@@ -204,7 +204,7 @@ export class Repeats {
       readonly ticks: readonly Tick[]
       /** When the next message has to be prepared. */
       readonly at: number | null
-      /** The id of a message that goes, if no consumer has it. */
+      /** The id of a message to remove, unless a consumer has it. */
       readonly withdrawn?: Buffer
     },
   ): Promise<number> {
@@ -226,7 +226,7 @@ export class Repeats {
   }
 }
 
-/** The ticks that get messages now: what was missed as the policy says, and the one to come. */
+/** The ticks that get messages now: the missed ones by the policy, and the next one. */
 function ticksAfter(definition: RepeatDefinition, last: number, now: number, room: number): DueTicks {
   const nextTick = nextTickOf(definition)
   const ticks: Tick[] = []
@@ -246,13 +246,13 @@ function ticksAfter(definition: RepeatDefinition, last: number, now: number, roo
   return { ticks, skipped: definition.missed === 'all' && from > last }
 }
 
-/** Before which ticks are too many to be made up for: more than `room`, by how far some of them are apart. */
+/** The time before which missed ticks get no message: there are more than `room`, estimated from the distance of some. */
 function earliestMissed(nextTick: NextTick, last: number, now: number, room: number, isTooLong: () => boolean): number {
   let end = last
   let count = 0
   while (count < Math.min(20, room + 1) && !(count > 0 && isTooLong())) {
     const at = nextTick(end)
-    if (at === null || at > now) return last // they are few
+    if (at === null || at > now) return last // fewer than `room`
     end = at
     count++
   }
@@ -266,7 +266,7 @@ function tickOf(definition: RepeatDefinition, at: number): Tick {
   return { at, expiresAt: Number.isSafeInteger(expiresAt) ? expiresAt : null }
 }
 
-/** The messages of some ticks, as the script takes them; what they have in common is encoded once. */
+/** The script's arguments for the messages of some ticks; their common parts are encoded once. */
 function itemsOf(name: string, definition: RepeatDefinition, ticks: readonly Tick[]): Buffer[] {
   const headerBytes = encodeHeaders(definition.headers)
   const payload = Buffer.from(definition.payload, 'base64')
@@ -278,7 +278,7 @@ function itemsOf(name: string, definition: RepeatDefinition, ticks: readonly Tic
   ])
 }
 
-/** The id of the message that waits for its tick, if there is any; one whose tick has come waits for its next attempt. */
+/** The id of the message that waits for its tick; empty if there is none. A message whose tick has come may wait for its next attempt. */
 function pendingOf(name: string, known: Buffer, now: number): Buffer {
   const tick = Number(/^\d+/.exec(known.toString('latin1', 0, 20))?.[0])
   return tick > now ? Buffer.from(tickId(name, tick)) : NOTHING

@@ -12,7 +12,7 @@ import {
 import type { Repeats } from './repeats.js'
 import { repeatTurns } from './turns.js'
 
-/** What is repeated, and how far it has come. */
+/** A schedule and its last prepared tick. */
 export interface ScheduleInfo<T> {
   readonly name: string
   readonly payload: T
@@ -22,11 +22,11 @@ export interface ScheduleInfo<T> {
   readonly every: number | null
   readonly cron: string | null
   readonly timeZone: string | null
-  /** The tick whose message was prepared last: the next one, unless no consumer has polled since it came, or it was the last. */
+  /** The tick whose message was prepared last: the next tick, unless no consumer has polled since it came, or there is no later one. */
   readonly lastPrepared: Date
 }
 
-/** How often a change is tried while others change the same. */
+/** The most attempts of a change while other processes change the same schedule. */
 const MAX_ATTEMPTS = 20
 
 /** The schedules of a reliable queue: sets, ends and lists them. */
@@ -66,7 +66,7 @@ export class Schedules<T> {
     return infos.sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  /** Until it was done by this call, or there was nothing to do, which is what `null` says. */
+  /** Repeats the change until it succeeds, or resolves with `null` because there is nothing to change. */
   async #change(
     name: string,
     change: (known: Buffer | null, now: number) => Promise<boolean | null>,
@@ -76,7 +76,7 @@ export class Schedules<T> {
       const isDone = await change(known, await this.#store.now())
       if (isDone !== false) return isDone === true
     }
-    throw new InternalError('repeat-changed', `others changed it ${MAX_ATTEMPTS} times in between`)
+    throw new InternalError('repeat-changed', `other processes changed the schedule ${MAX_ATTEMPTS} times in between`)
   }
 
   #infoOf(name: string, value: Buffer | number | null): ScheduleInfo<T> | undefined {
@@ -108,6 +108,6 @@ function stateOf(known: Buffer, maxPayloadBytes: number): RepeatState | null {
   try {
     return readState(known, maxPayloadBytes)
   } catch {
-    return null // what cannot be read is replaced
+    return null // an unreadable schedule is replaced
   }
 }

@@ -5,24 +5,24 @@ import { nonEmptyString } from '../../options.js'
 import { durationMs, type Duration } from '../../duration.js'
 import { quoted } from '../../text.js'
 
-/** When something is repeated. One of `every` and `cron`. */
+/** The times of a schedule: either `every` or `cron`. */
 export interface RepeatTimes {
-  /** A tick each so many milliseconds, counted from `startAt`, or from 1970-01-01T00:00Z. 1 to 31,622,400,000 (366 days). */
+  /** The milliseconds between ticks, counted from `startAt`, or from 1970-01-01T00:00Z. 1 to 31,622,400,000 (366 days). */
   readonly every?: Duration | undefined
   /**
-   * Five fields (minute, hour, day of the month, month, day of the week), or six with the seconds before them; `@daily` and the
-   * like too. Needs the package `croner`.
+   * A cron expression of five fields (minute, hour, day of the month, month, day of the week), or six with the seconds before them, or `@daily` and the
+   * like. Needs the package `croner`.
    */
   readonly cron?: string | undefined
-  /** Of the cron expression, as IANA calls it: `'Europe/Berlin'`. Default `'UTC'`. */
+  /** The IANA time zone of the cron expression, such as `'Europe/Berlin'`. Default `'UTC'`. */
   readonly timeZone?: string | undefined
-  /** No tick before it; with `every` the first one. */
+  /** The earliest time of a tick; with `every`, the first tick. */
   readonly startAt?: Date | undefined
-  /** No tick after it. */
+  /** The latest time of a tick. */
   readonly endAt?: Date | undefined
 }
 
-/** The times of a repeat as they are kept: epoch milliseconds for dates. */
+/** The stored times of a repeat: epoch milliseconds for dates. */
 export interface TickRule {
   readonly every?: number
   readonly cron?: string
@@ -37,7 +37,7 @@ export type NextTick = (after: number) => number | null
 const MAX_EVERY_MS = 366 * 86_400_000
 const MAX_CRON_CHARS = 256
 const MAX_TIME_ZONE_CHARS = 64
-/** What a Date can hold. */
+/** The latest time of a Date. */
 export const MAX_DATE_MS = 8_640_000_000_000_000
 
 export function tickRuleOf({ every, cron, timeZone, startAt, endAt }: RepeatTimes): TickRule {
@@ -54,7 +54,7 @@ export function tickRuleOf({ every, cron, timeZone, startAt, endAt }: RepeatTime
     ...(startAt !== undefined && { startAt: dateMs('startAt', startAt) }),
     ...(endAt !== undefined && { endAt: dateMs('endAt', endAt) }),
   }
-  // what cannot be read is refused here, and what never comes true, such as the 30th of February
+  // refuses an unreadable expression, and one without any tick, such as the 30th of February
   if (rule.cron !== undefined && nextTickOf({ cron: rule.cron, timeZone: rule.timeZone ?? 'UTC' })(0) === null) {
     throw new InvalidArgumentError('cron', 'an expression that is true at some time', rule.cron)
   }
@@ -81,7 +81,7 @@ function byCron(expression: string, timeZone: string): NextTick {
   return (after) => {
     try {
       cron ??= new Cron(expression, { timezone: timeZone, paused: true })
-      return cron.nextRun(new Date(after))?.getTime() ?? null // an unknown time zone shows itself only here
+      return cron.nextRun(new Date(after))?.getTime() ?? null // an unknown time zone throws only here
     } catch (thrown) {
       const expected = `an expression and a time zone that can be read (${toError(thrown).message})`
       throw new InvalidArgumentError('cron', expected, inWords(`${quoted(expression)} in ${quoted(timeZone)}`))

@@ -1,11 +1,11 @@
 import { nextTurn } from '../../timing/pause.js'
 
-/** How long the ticks of repeats are computed before everything else has its turn. */
+/** How long ticks of repeats are computed before other work of the event loop gets a turn. */
 export const MOST_MS = 20
 
 /**
- * Computations that take the processor, one after the other: what has taken `mostMs` together gives way to everything else that
- * waits for the event loop. One computation is not interrupted.
+ * Runs computations one after the other, and yields to other work of the event loop after `mostMs` of
+ * them. A single computation is not interrupted.
  */
 export class Turns {
   readonly #mostMs: number
@@ -36,5 +36,5 @@ export class Turns {
   }
 }
 
-/** Of all queues: they share the event loop. One cron expression that never comes true takes tens of milliseconds. */
+/** The turns of all queues, which share the event loop. A cron expression without any tick takes tens of milliseconds. */
 export const repeatTurns = new Turns(MOST_MS)

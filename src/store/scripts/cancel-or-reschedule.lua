@@ -8,7 +8,7 @@
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[3] due      integer  the due time in the ticket
 -- ARGV[4] prefix   bytes    what the entry starts with: the length of the id, and the id; or 8 bytes of the old format
--- ARGV[5] delayMs  integer  the new due time is so long after now; -1 removes the entry
+-- ARGV[5] delayMs  integer  the time from now to the new due time; -1 removes the entry
 --
 -- returns the new due time as text, or 0 for a removed entry; nil when there is no such entry; -2 when the new due time
 --   exceeds 2^53-1
@@ -19,7 +19,7 @@ local due, prefix, delay = ARGV[3], ARGV[4], tonumber(ARGV[5])
 
 -- include shared/milliseconds.lua
 
--- What has a negative due time is no head: a transfer sets it aside.
+-- The due time of the head. An entry with a negative due time does not count: a transfer sets it aside.
 local function head()
   return redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 end
@@ -29,7 +29,7 @@ local function announceHead()
   if due then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(due))) end
 end
 
--- Whether an entry with this due time is the head. Counted, and read only among those of its millisecond: the head can be of any size.
+-- Whether an entry with this due time is the head. Counts the earlier entries, and reads only those of its millisecond, because the head can be of any size.
 local function isHead(entry, due)
   if tonumber(due) < 0 or redis.call('ZCOUNT', timeouts, 0, '(' .. due) > 0 then return false end
   return redis.call('ZCOUNT', timeouts, due, due) == 1 or head()[1] == entry

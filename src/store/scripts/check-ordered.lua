@@ -1,6 +1,6 @@
 -- Report whether a pending entry is missing among the last 2,000 elements of the order list, and push it there if asked to.
--- A walk of a whole list could block the server for too long: the caller has searched the part before, where nothing is added
--- any more.
+-- A walk of a whole list could block the server for too long: the caller has searched the earlier part, to which no element is
+-- added.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order

@@ -5,7 +5,7 @@
 -- ARGV[1] element  bytes    what to search for
 -- ARGV[2] from     integer  index of the page's first element
 -- ARGV[3] page     integer  elements to examine
--- ARGV[4] bytes    integer  the page ends with the element that brings it to so many bytes
+-- ARGV[4] bytes    integer  the page ends with the element that reaches this many bytes
 --
 -- returns {index of the first match or -1, index of the next page or -1 when this was the last or the search is over}
 local from, page, most = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])

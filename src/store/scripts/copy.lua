@@ -1,12 +1,12 @@
 -- Copy the keys of one object to other names, together, with their expiry. Without COPY (before Redis 6.2) by way of DUMP.
 --
 -- KEYS[1] first      any  a key of the object
--- KEYS[2] second     any  the other one; the same again where the object has one key
+-- KEYS[2] second     any  the other key; the same again if the object has one key
 -- KEYS[3] newFirst   any  the name of the first one's copy
 -- KEYS[4] newSecond  any  the name of the second one's copy
 --
 -- ARGV[1] replace  flag  also when one of the new names is taken
--- ARGV[2] channel  text  where the head of the copied schedule is announced; empty for a list
+-- ARGV[2] channel  text  the channel that announces the head of the copied schedule; empty for a list
 --
 -- returns 1 when copied, 0 when there is nothing to copy, a new name is taken, or the names are the same
 if redis.call('EXISTS', KEYS[1]) + redis.call('EXISTS', KEYS[2]) == 0 then return 0 end

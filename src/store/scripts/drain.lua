@@ -3,7 +3,7 @@
 -- KEYS[1] destination  list  elements ready to be taken
 --
 -- ARGV[1] count  integer  most elements to take
--- ARGV[2] bytes  integer  none is taken after the element that brings them to so many bytes
+-- ARGV[2] bytes  integer  take no more once the elements have this many bytes
 -- ARGV[3] right  flag     take from the right end
 --
 -- returns the elements, the one nearest to the end first

@@ -8,7 +8,7 @@ if type(exact) == 'number' then
   if exact < 0 then return exact end
   return string.format('%.0f', exact)
 end
--- before Redis 7.0: to the millisecond
+-- before Redis 7.0, to the millisecond
 local remaining = redis.call('PTTL', KEYS[1])
 if remaining < 0 then return remaining end
 local time = redis.call('TIME')

@@ -1,10 +1,10 @@
--- Let the keys of one object expire, if a condition holds. The first of them that exists decides for both, so that they go
--- together. Needs no options of PEXPIRE, which Redis has only from 7.0 on.
+-- Let the keys of one object expire, if a condition holds. The first existing key decides for both, so that they expire
+-- together. Does without the options of PEXPIRE, which Redis has only from 7.0 on.
 --
 -- KEYS[1] first   any  a key of the object
--- KEYS[2] second  any  the other one; the same again where the object has one key
+-- KEYS[2] second  any  the other key; the same again if the object has one key
 --
--- ARGV[1] millis     integer  when: so long from now, or since the epoch
+-- ARGV[1] millis     integer  the time from now, or since the epoch
 -- ARGV[2] absolute   flag     since the epoch
 -- ARGV[3] condition  text     `always`; `unset`: there is no expiry yet; `set`: there is one; `greater`, `less`: than the
 --   present one, none counting as endless

@@ -1,14 +1,14 @@
 -- Search one page of a list for some elements, and remove all others of the page if asked to. Pages are counted
--- from the right end, so that consumers who take from the left meanwhile do not shift what was not examined yet. Reads in small
+-- from the right end, so that consumers who take from the left meanwhile do not shift unexamined elements. Reads in small
 -- steps, as the elements can be large.
 --
 -- KEYS[1] destination  list  elements ready to be taken
 --
 -- ARGV[1] skip      integer  elements at the right end that earlier pages have left there
 -- ARGV[2] page      integer  elements to examine
--- ARGV[3] bytes     integer  the page ends with the element that brings it to so many bytes
--- ARGV[4] retain    flag     remove what is not among `elements`
--- ARGV[5] mark      bytes    an element that no list holds; what is removed is overwritten with it first
+-- ARGV[3] bytes     integer  the page ends with the element that reaches this many bytes
+-- ARGV[4] retain    flag     remove all that are not among `elements`
+-- ARGV[5] mark      bytes    an element that no list holds, which overwrites elements before their removal
 -- ARGV[6..] elements  bytes*  what to search for
 --
 -- returns {elements removed, `skip` of the next page or -1 when this was the last, and from 0 on the positions in

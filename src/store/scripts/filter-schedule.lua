@@ -1,15 +1,15 @@
 -- Search one page of the schedule for entries that carry one of some payloads, and remove these or all others of
--- the page if asked to. The next page starts behind an entry that stays, so that what others add or remove meanwhile
--- shifts nothing: an entry that is there all the time is examined.
+-- the page if asked to. The next page starts after an entry that stays, so that entries added or removed meanwhile
+-- do not shift it: every entry that is pending all the time is examined.
 -- A removal can walk the order list, so the clock is read after each one. Reads in small steps, as the entries can be large.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
 --
 -- ARGV[1] afterScore  text     the score of the entry behind which the page starts; empty for the first page
--- ARGV[2] after       bytes    that entry, which can have no bytes where a stranger wrote it
+-- ARGV[2] after       bytes    that entry, which can be empty if another program wrote it
 -- ARGV[3] page        integer  entries to examine
--- ARGV[4] bytes       integer  the page ends with the entry that brings it to so many bytes
+-- ARGV[4] bytes       integer  the page ends with the entry that reaches this many bytes
 -- ARGV[5] ordered     flag     examine only entries that are in the order list
 -- ARGV[6] remove      text     `matches`, `others`, or `nothing`
 -- ARGV[7] budgetUs    integer  microseconds to work before returning
@@ -22,10 +22,8 @@ local score, after = ARGV[1], ARGV[2]
 local page, most, budget = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
 local ordered, remove = ARGV[5] == '1', ARGV[6]
 
-local function microseconds()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
+-- include shared/microseconds.lua
+
 local started = microseconds()
 
 -- include shared/entry-layout.lua

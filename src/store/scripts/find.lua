@@ -7,7 +7,7 @@
 -- ARGV[1] tail     bytes    how the entry ends: the payload's length as 64-bit little endian, and the payload
 -- ARGV[2] from     integer  index of the page's first entry
 -- ARGV[3] page     integer  entries to examine
--- ARGV[4] bytes    integer  the page ends with the entry that brings it to so many bytes
+-- ARGV[4] bytes    integer  the page ends with the entry that reaches this many bytes
 -- ARGV[5] ordered  flag     walk the order list; otherwise the schedule
 -- ARGV[6] remove   flag     remove the first match
 --

@@ -1,15 +1,15 @@
--- Search one page of the order list for elements that are in no schedule, and set these aside if asked to: they are
--- never delivered, and the script cannot know whether they were. A disagreement that one script sees is real, because every
+-- Search one page of the order list for elements that are not in the schedule, and set these aside if asked to: they are
+-- never delivered, and the script cannot know whether they were. A difference that one script sees is real, because every
 -- change of both keys is one script too.
 --
 -- KEYS[1] timeouts    zset  packed entry -> due time, epoch ms
 -- KEYS[2] order       list  packed entries in offer order
--- KEYS[3] quarantine  list  what was set aside, as "<reason> <epoch ms> <bytes>"
+-- KEYS[3] quarantine  list  entries set aside, as "<reason> <epoch ms> <bytes>"
 --
 -- ARGV[1] from      integer  where in the list the page starts
 -- ARGV[2] page      integer  elements to examine
--- ARGV[3] setAside  flag     move what is in no schedule to the quarantine
--- ARGV[4] mark      bytes    an element that no list holds; what is set aside is overwritten with it first
+-- ARGV[3] setAside  flag     move elements that are not in the schedule to the quarantine
+-- ARGV[4] mark      bytes    an element that no list holds, which overwrites elements before their removal
 --
 -- returns {elements examined, those of them that are in no schedule, and for each other one that can be read its id with
 --   the length before it or, in the old format, alone}

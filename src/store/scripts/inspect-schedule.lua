@@ -1,6 +1,6 @@
 -- Read one page of the schedule and report its entries, without the payloads. Changes nothing.
--- A page starts behind so many entries of one due time: what is added or removed meanwhile may shift an entry out of
--- sight, but none is seen that was not there.
+-- A page starts after `skip` entries of one due time: entries added or removed meanwhile may hide another one, but the
+-- script never reports an entry that was not there.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 --

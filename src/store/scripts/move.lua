@@ -1,8 +1,8 @@
 -- Move elements from the left end of a list to the right end of another, in their order.
--- The other list is pushed to first, so that an error leaves everything where it was.
+-- It pushes to the other list first, so that an error leaves everything unchanged.
 --
 -- KEYS[1] source  list  elements ready to be taken
--- KEYS[2] target  list  where they go
+-- KEYS[2] target  list  the list that gets them
 --
 -- ARGV[1] count    integer  most elements to move
 -- ARGV[2] exactly  flag     move nothing when there are fewer

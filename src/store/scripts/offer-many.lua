@@ -1,5 +1,5 @@
 -- Add many entries to the schedule, all of them or, after an error, none, and announce the earliest when it became the head.
--- The caller bounds the time it takes by how many it sends.
+-- The caller limits the script's time by the number of entries.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -7,8 +7,8 @@
 -- ARGV[1] channel  text     announces the due time of a new head
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[3] ordered  flag     whether the entries are also in the order list
--- ARGV[4] resent   flag     whether this may have been carried out before: then entries that are there already are the caller's
--- ARGV[5] delays   text     for each entry how long after now it is due, whole milliseconds, with commas between; a single one is for all
+-- ARGV[4] resent   flag     whether an earlier attempt may have been carried out: then existing entries are the caller's
+-- ARGV[5] delays   text     for each entry the milliseconds from now until it is due, separated by commas; a single number applies to all
 -- ARGV[6..] entries  bytes*  packed entries
 --
 -- returns {now, number of an entry, what became of it, ...} as texts; entries are counted from 0, and only those are named
@@ -31,7 +31,7 @@ local function report(number, what)
   reply[#reply + 1] = what
 end
 
--- Calls `add` with the place, the entry, its due time and that as text; of most calls all delays are the same.
+-- Calls `add` with the position, the entry, its due time and that as text; in most calls all delays are equal.
 local function forEach(add)
   local nextDelay, before, due, text = string.gmatch(delays, '%d+'), nil, nil, nil
   for place = 6, last do
@@ -50,8 +50,8 @@ local function note(entry, due)
   if due == earliest then alike = alike + 1 end
 end
 
--- All at once, which takes half the time: nothing is changed and false where the server cannot say at once which are there (before Redis 6.2),
--- or one is given twice.
+-- Adds all entries at once, which takes half the time. Returns false without a change if the server cannot report at once which exist (before Redis 6.2),
+-- or if an entry is given twice.
 local function addTogether()
   local known = redis.pcall('ZMSCORE', timeouts, unpack(entries, 6))
   if known.err then return false end
@@ -98,7 +98,7 @@ if ordered then
     return pushed
   end
 end
--- as a single offer does
+-- as for a single offer
 local text = string.format('%.0f', earliest)
 local isHead = redis.call('ZCOUNT', timeouts, 0, '(' .. text) == 0
 if isHead and redis.call('ZCOUNT', timeouts, text, text) > alike then

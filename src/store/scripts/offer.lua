@@ -1,13 +1,13 @@
 -- Add one entry to the schedule, and announce it when it became the head.
--- Sending it twice adds it once: the order list is pushed to only when the schedule took the entry, and a repetition that
--- comes when the entry may have been delivered already adds nothing.
+-- Sending it twice adds it once: the script pushes to the order list only if the schedule took the entry, and a repetition
+-- adds nothing if the entry may have been delivered already.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
 --
 -- ARGV[1] channel  text     announces the due time of a new head
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
--- ARGV[3] delayMs  integer  due so long after now
+-- ARGV[3] delayMs  integer  the time from now until the entry is due
 -- ARGV[4] entry    bytes    packed entry
 -- ARGV[5] ordered  flag     whether the entry is also in the order list
 -- ARGV[6] undeliveredUntilMs  integer  -1 for a first attempt; for a repetition, the server's time before which the entry of
@@ -50,8 +50,8 @@ if ARGV[5] == '1' then
     return pushed
   end
 end
--- The first one is announced. What has a negative due time is no head: a transfer sets it aside, and until then it must keep nothing from being
--- announced. Read only among those of this millisecond: the head can be of any size.
+-- A new head is announced. An entry with a negative due time does not count: a transfer sets it aside, and until then it must not prevent an
+-- announcement. Only entries of this millisecond are read, because the head can be of any size.
 local isHead = redis.call('ZCOUNT', timeouts, 0, '(' .. dueText) == 0
 if isHead and redis.call('ZCOUNT', timeouts, dueText, dueText) > 1 then
   isHead = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1] == entry
@@ -60,7 +60,7 @@ if isHead then
   local published = redis.pcall('PUBLISH', channel, dueText)
   if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
     redis.call('ZREM', timeouts, entry)
-    if ARGV[5] == '1' then redis.call('LTRIM', order, 0, -2) end -- a right that transfers need, too
+    if ARGV[5] == '1' then redis.call('LTRIM', order, 0, -2) end -- checks a right that transfers need too
     return published
   end
 end

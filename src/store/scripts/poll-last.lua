@@ -1,23 +1,23 @@
 -- Take the last pending entry before it is due, and put its payload first into another list.
--- The other list is pushed to first, so that an error leaves the entry where it was. An entry that cannot be read is not searched for in a
--- long order list: its partner there is an orphan, which transfers set aside when it is at the head.
+-- It pushes to the other list first, so that an error leaves the entry where it was. It does not search a long order list for an unreadable
+-- entry: its partner there is an orphan, which transfers set aside when it is at the head.
 --
 -- KEYS[1] timeouts    zset  packed entry -> due time, epoch ms
 -- KEYS[2] order       list  packed entries in offer order
--- KEYS[3] target      list  where the payload goes
--- KEYS[4] quarantine  list  what could not be read, as "<reason> <epoch ms> <bytes>"
+-- KEYS[3] target      list  the list that gets the payload
+-- KEYS[4] quarantine  list  unreadable entries, as "<reason> <epoch ms> <bytes>"
 --
 -- ARGV[1] ordered  flag  the entry that was offered last; otherwise the one that is due last
 --
 -- returns the payload, or nil when nothing is pending
 local timeouts, order, target, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local SHORT = 1000 -- elements of an order list that is walked for an entry that cannot be read
-local isShort = redis.call('LLEN', order) <= SHORT -- one of another type is noticed before anything changes
+local SHORT = 1000 -- the longest order list that is walked for an unreadable entry
+local isShort = redis.call('LLEN', order) <= SHORT -- a key of another type fails before any change
 
 -- include shared/entry-layout.lua
 
-local passed = 0 -- at the end, what cannot be read and the quarantine did not take: it stays
-for _ = 1, 1000 do -- so many that cannot be given may be passed over in one script
+local passed = 0 -- unreadable entries at the end that the quarantine did not take, and that stay
+for _ = 1, 1000 do -- the most entries that one script skips
   local entry
   if ARGV[1] == '1' then
     entry = redis.call('LINDEX', order, -1 - passed)

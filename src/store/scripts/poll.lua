@@ -1,28 +1,26 @@
--- Take pending entries before they are due; they will not be delivered. Reads in small steps, as the entries can be large. To find one
--- in the order list can be a walk, so the clock is read after each one, and one that cannot be read is not searched for in a long list:
+-- Take pending entries before they are due; they will not be delivered. Reads in small steps, as the entries can be large. To find an entry
+-- in the order list can be a walk, so the script reads the clock after each one, and does not search a long list for an unreadable entry:
 -- its partner there is an orphan, which transfers set aside when it is at the head.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
 --
 -- ARGV[1] count    integer  most entries to take
--- ARGV[2] bytes    integer  none is taken after the entry that brings them to so many bytes
+-- ARGV[2] bytes    integer  take no more once the entries have this many bytes
 -- ARGV[3] ordered  flag     the oldest offered first, by the order list; otherwise the earliest due first
--- ARGV[4] budgetUs  integer  after so many microseconds no other entry is searched for in the order list
+-- ARGV[4] budgetUs  integer  after this many microseconds the script searches the order list for no other entry
 --
 -- returns the packed entries
 local timeouts, order = KEYS[1], KEYS[2]
 local count, most, budget = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
-local SHORT = 1000 -- elements of an order list that is walked for an entry that cannot be read
+local SHORT = 1000 -- the longest order list that is walked for an unreadable entry
 
 -- include shared/next-step.lua
 
 -- include shared/entry-layout.lua
 
-local function microseconds()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
+-- include shared/microseconds.lua
+
 local started = microseconds()
 
 local taken, bytes = {}, 0
@@ -50,8 +48,8 @@ if ARGV[3] == '0' then
   return taken
 end
 
-redis.call('ZCARD', timeouts) -- a schedule of another type is noticed before anything is taken
-for _ = 1, count + 1000 do -- an element that the schedule does not know was delivered already; some may be passed over
+redis.call('ZCARD', timeouts) -- a key of another type fails before any entry is taken
+for _ = 1, count + 1000 do -- elements that are not in the schedule were delivered already; some are skipped
   if #taken == count or bytes >= most then break end
   local entry = redis.call('LPOP', order)
   if not entry then break end

@@ -1,13 +1,13 @@
--- Say that a group is done with entries of the change stream. Where the stream is kept for the groups, what all of them are done with goes.
+-- Acknowledge entries of the change stream for a group. If the stream is kept for groups, remove entries that all groups have acknowledged.
 --
--- KEYS[1] config   hash    what `setConfig` and pausing say
--- KEYS[2] changes  stream  what the scripts have changed
+-- KEYS[1] config   hash    the queue's settings
+-- KEYS[2] changes  stream  the queue's changes
 --
 -- ARGV[1] group   text
--- ARGV[2] trim    flag   whether anything goes
+-- ARGV[2] trim    flag   whether to remove entries
 -- ARGV[3..] ids   text*  of entries
 --
--- returns {how many of the entries the group had read and not acknowledged, how many groups there are or 0 when it did not look}
+-- returns {how many of the entries the group had read and not acknowledged, the number of groups or 0 without `trim`}
 local config, changes = KEYS[1], KEYS[2]
 
 -- include shared/change-log.lua

@@ -1,22 +1,22 @@
--- Remove messages that were handled, where their visibility has not ended and no other client has claimed them since. What is known of
--- them stays as long as the queue keeps completed messages. Where the queue was at its limit, those who wait are called. Where messages with a group
--- are large it answers for the first of them only.
+-- Remove handled messages whose visibility has not ended, and which no other client has claimed since. Their completed records
+-- stay while the queue keeps them. If the queue was at its limit, the script notifies waiting clients. If messages with a group
+-- are large, it acknowledges only the first of them.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[3] failures    hash  id -> a line for each failed attempt
 -- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[5] config      hash  what `setConfig` and pausing say
--- KEYS[6] changes     stream  what the scripts have changed
+-- KEYS[5] config      hash  the queue's settings
+-- KEYS[6] changes     stream  the queue's changes
 -- KEYS[7] completed    hash  id -> "<when, epoch ms>,<attempts>,<1 with a result>\n<result>"
 -- KEYS[8] completedAt  zset  id -> when, epoch ms
--- KEYS[9] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[10] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[9] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[10] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[11] groupTurns  zset  group -> its turn
--- KEYS[12] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[12] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[13] groups  hash  group -> its claims, and when they were
 -- KEYS[14] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[15] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[15] batchesAt  zset  finished batch -> when, epoch ms
 --
 -- ARGV[1] nowMs       integer  the caller's clock, or -1 for the server's
 -- ARGV[2] client      text     the caller
@@ -24,7 +24,7 @@
 -- ARGV[4..] handled   bytes*   for each message two: its priority and id, "<attempts> <token>"; and its result, if there are any: "1" and
 --   bytes, or nothing
 --
--- returns for each message 1, or 0 when it was not the caller's any more; for at least one message
+-- returns for each message 1, or 0 when it was no longer the caller's; for at least one message
 local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 -- include shared/milliseconds.lua
@@ -55,7 +55,7 @@ local now = milliseconds(ARGV[1])
 local STEP = ARGV[3] == '1' and 3 or 2
 local count = math.floor((#ARGV - 3) / STEP)
 if count == 0 then return {} end
--- Local names, and no `#` in the loops: a worker's acknowledgements are half of all that Redis does for it.
+-- local names, and no `#` in the loops: acknowledgements are half of Redis's work for a worker
 local handled, sub, byte = ARGV, string.sub, string.byte
 local members, named = {}, {}
 for n = 1, count do

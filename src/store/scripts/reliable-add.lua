@@ -1,12 +1,12 @@
--- Add messages that become visible after their delays, and publish when one becomes visible earlier than what was
--- announced. A refused message does not prevent the others. An expired message counts as absent. The caller bounds the script's
--- time by how many messages it sends.
+-- Add messages that become visible after their delays, and publish the time of one that becomes visible earlier than
+-- announced. A refused message does not prevent the others. An expired message counts as absent, and so does one that is in no schedule
+-- and not in flight. The caller limits the script's time by the number of messages.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[3] failures    hash  id -> a line for each failed attempt
--- KEYS[4] config      hash  what `setConfig` and pausing say
--- KEYS[5] once        zset  what must not be added again -> until when, epoch ms
+-- KEYS[4] config      hash  the queue's settings
+-- KEYS[5] once        zset  deduplication mark -> until when, epoch ms
 -- KEYS[6] inFlight    zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[7] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
 -- KEYS[8] due0  zset  id -> when it is visible, epoch ms; priority 0
@@ -19,27 +19,27 @@
 -- KEYS[15] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[16] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[17] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[18] changes  stream  what the scripts have changed
--- KEYS[19] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[20] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[18] changes  stream  the queue's changes
+-- KEYS[19] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[20] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[21] groupTurns  zset  group -> its turn
--- KEYS[22] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[22] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[23] groups  hash  group -> its claims, and when they were
 -- KEYS[24] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[25] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[25] batchesAt  zset  finished batch -> when, epoch ms
 --
--- ARGV[1] channel   text     announces when something becomes visible
+-- ARGV[1] channel   text     announces when messages become visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
--- ARGV[3] existing  text     what happens where the id is there: 'keep', 'replace', or 'postpone'
--- ARGV[4] resent    flag     whether this may have been carried out before: then equal messages under these ids are the caller's
--- ARGV[5] durable   flag     whether its writes are waited for: a WAIT answers for writes only, and one that leaves everything as it is would
---   seem safe at once
+-- ARGV[3] existing  text     the policy for existing ids: 'keep', 'replace', or 'postpone'
+-- ARGV[4] resent    flag     whether an earlier attempt may have been carried out: then equal messages under these ids are the caller's
+-- ARGV[5] durable   flag     whether the caller waits for durability: a WAIT covers writes only, and a script that changes nothing would
+--   seem durable at once
 -- ARGV[6] client    text     the caller
--- ARGV[7] batch     text     of the messages, or "" for none
+-- ARGV[7] batch     text     the batch of the messages, or "" for none
 -- ARGV[8..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
---   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for what is not given; group, headers and payload; with a group "g<bytes of it>" is in the place of the priority
+--   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for missing ones; group, headers and payload; with a group "g<bytes of it>" is in the place of the priority
 --
--- returns {now as text, what became of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
+-- returns {now as text, the outcome of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
 --   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large,
 --   -6 the groups have left too many changes unread, -7 the batch is closed, -8 batches cannot be counted: a key is of another type
 local messages, deliveries, failures, config, once, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -53,7 +53,11 @@ local TOGETHER = 10
 
 -- include shared/schedules.lua
 
+-- include shared/aside.lua
+
 -- include shared/locate.lua
+
+-- include shared/placed.lua
 
 -- include shared/record.lua
 
@@ -77,14 +81,14 @@ local delayOfAll, ttlOfAll = setting(settings.delay, 0) or 0, setting(settings.t
 local log = settings.changes and openLog(settings.changes)
 local isRefused = isPaused or isBehind(log, changes)
 
--- The messages that are in the batch from now on, until these are written.
+-- The messages that join the batch, until they are written.
 local joining = {}
 local function join(id)
   if batchName == '' then return end
   joining[#joining + 1], joining[#joining + 2] = 'm' .. id, batchName
 end
 
--- Why no message can be added to the batch, if so; and what most queues do without.
+-- Why no message can be added to the batch, if so; and functions that most queues do without.
 local noBatch, flushBatch, leaveBatch
 if batchName ~= '' or settings.batched then
 -- include shared/ends.lua
@@ -95,7 +99,7 @@ if batchName ~= '' or settings.batched then
 
   local batches = {key = KEYS[24], at = KEYS[25], messages = messages, inFlight = inFlight, now = now, log = log}
 
-  -- Before anything is changed, so that a message of the batch is never there without being counted.
+  -- before any change, so that no message of the batch exists without being counted
   if batchName ~= '' then
     local batch = readBatch(batches, batchName)
     if settings.err or type(redis.pcall('HLEN', batches.key)) == 'table' then noBatch = -8
@@ -108,7 +112,7 @@ if batchName ~= '' or settings.batched then
       redis.call('HSET', config, 'batched', '1')
       settings.batched = '1'
     end
-    local batch = readBatch(batches, batchName) -- read anew: a message that was replaced may have left it
+    local batch = readBatch(batches, batchName) -- read again: a replaced message may have left it
     if not batch then
       batch = newBatch(now)
       countUnfinished(batches, 1)
@@ -123,7 +127,7 @@ if batchName ~= '' or settings.batched then
   end
 end
 
--- After a delay, or at a moment that is not before now.
+-- When a message becomes visible: after a delay, or at a time not before now.
 local function visibleAt(text)
   if string.sub(text, 1, 1) == '@' then return math.max(now, tonumber(string.sub(text, 2))) end
   return now + (tonumber(text) or delayOfAll)
@@ -134,7 +138,7 @@ local function readDetails(text)
     string.match(text, '^(g?%d+),([^,]*),(%d*),(%d*),(%d+),(%d*),(.*)$')
   local group = string.match(priority, '^g(%d+)$')
   local visible, lives = visibleAt(when), tonumber(ttl) or ttlOfAll
-  -- counted from when it is visible: a message that waits does not age
+  -- counted from when the message is visible: a delayed message does not age
   local expires = lives and visible + lives
   local marked = tonumber(onceMs) and now + tonumber(onceMs)
   return {
@@ -144,7 +148,7 @@ local function readDetails(text)
   }
 end
 
--- Before anything is changed: the earliest of them is published. Many have the same details.
+-- Before any change: the earliest time is published. Many messages have the same details.
 local details, ids, first = {}, {}, nil
 for at = 8, #ARGV, 3 do
   local text = ARGV[at + 1]
@@ -154,7 +158,7 @@ for at = 8, #ARGV, 3 do
 end
 if first and first <= MAX and not isRefused and not noBatch then announce({inFlight, settings.grouped and KEYS[22] or inFlight, unpack(due, 1, 10)}, ticks, channel, first) end
 
--- Whether no poll can claim it any more, though none has removed it yet; the consumer that has it may still handle it.
+-- Whether no poll can claim a message any more, though none has removed it yet; a consumer that has it may still handle it.
 local function isOver(id, record)
   local expires = readMeta(record)
   if not expires or expires > now then return false end
@@ -169,13 +173,13 @@ local function noteAdded(id, detail, record)
   noteChange(log, detail.head, id, log.records and record)
 end
 
-local touched, isTouched = {}, {} -- groups that get their places when all is added
+local touched, isTouched = {}, {} -- groups whose places are updated after all messages are added
 local function touch(group)
   if not isTouched[group] then touched[#touched + 1] = group end
   isTouched[group] = true
 end
 
--- What is simply new is written together.
+-- New messages are written together.
 local seen, scheduled, ordered, written = {}, {}, {}, {}
 local function collect(id, detail, record, group)
   local list = scheduled[detail.priority] or {}
@@ -190,7 +194,7 @@ local function collect(id, detail, record, group)
   join(id)
 end
 
--- In this order, so that after an error between them nothing that has a record is in no schedule.
+-- In this order, so that after an error between the writes every record is in a schedule.
 local function flush()
   if #written == 0 then return end
   if #ordered > 0 then redis.call('ZADD', groups.order, unpack(ordered)) end
@@ -212,8 +216,8 @@ local function enterSchedule(priority, at, id, record)
   touch(group)
 end
 
--- From where a message waits or is claimed, if it is anywhere, to where it waits from now on. Into it first, so that after an error it is
--- nowhere less than before; a message with a group is found by the time that it has, so that it leaves first.
+-- Moves a message from where it waits or is claimed, if anywhere, to its new schedule. It is added first, so that after an error it is
+-- not lost; a message with a group is found by its time, so it is removed first.
 local function changeSchedule(from, isTaken, record, id, to, at, newRecord)
   if from == GROUPED then
     local _, _, _, _, group = readMeta(record)
@@ -238,7 +242,8 @@ local function add(id, record, detail, body)
     record = redis.call('HGET', messages, id)
   end
   seen[id] = true
-  local isThere = record and not isOver(id, record)
+  local isLost = record and not isPlaced(due, inFlight, id)
+  local isThere = record and not isLost and not isOver(id, record)
   local group, meta = nil, detail.meta
   if detail.group then
     group, body = string.sub(body, 1, detail.group), string.sub(body, detail.group + 1)
@@ -280,7 +285,7 @@ local function add(id, record, detail, body)
     return 1
   end
 
-  -- In this order, so that after an error between them nothing that has a record is in no schedule, or marked without being there.
+  -- In this order, so that after an error between the writes every record is in a schedule, and every mark has its message.
   if record then
     redis.call('HDEL', deliveries, id)
     redis.pcall('HDEL', failures, id)
@@ -292,15 +297,15 @@ local function add(id, record, detail, body)
   if log then noteAdded(id, detail, meta .. body) end
   if record and settings.batched then
     local before = maxSize and redis.call('HLEN', messages)
-    leaveBatch(id, isThere and 'removed' or 'expired')
-    if maxSize then size = size + redis.call('HLEN', messages) - before end -- with the last message of a batch
+    leaveBatch(id, (isThere or isLost) and 'removed' or 'expired')
+    if maxSize then size = size + redis.call('HLEN', messages) - before end -- including the last message of a batch
   end
   join(id)
   if flushBatch then flushBatch() end
   return isThere and 2 or 1
 end
 
--- Some are read together; not all, because those that are there can be large.
+-- Some records are read together; not all, because existing ones can be large.
 local reply, records = {string.format('%.0f', now)}, nil
 for n, id in ipairs(ids) do
   local place = (n - 1) % TOGETHER
@@ -311,15 +316,15 @@ flush()
 refreshGroups(groups, touched, {})
 writeChanges(log, changes, config, client)
 
--- A write that changes nothing: what was written before it reaches every replica before it.
+-- a write that changes nothing: all earlier writes reach every replica before it
 if durable and isLeft then
   local record = redis.call('HGET', messages, ids[1])
   redis.call('HSET', messages, ids[1], record or '')
   if not record then redis.call('HDEL', messages, ids[1]) end
 end
 
--- More marks go than came, so that they do not pile up. Last, because after a write that takes no memory Redis would let the
--- others pass at maxmemory; and what was added is added, whatever becomes of the marks. They are not read: they can be of any size.
+-- Removes more marks than were added, so that they do not pile up. Last, because after a write that takes no memory Redis would not refuse the
+-- other writes at maxmemory; and an error here must not affect added messages. The marks are not read, because they can be of any size.
 local stale = redis.pcall('ZCOUNT', once, '-inf', now)
 if type(stale) == 'number' and stale > 0 then redis.call('ZREMRANGEBYRANK', once, 0, math.min(stale, 20 + 2 * #ids) - 1) end
 return reply

@@ -1,4 +1,4 @@
--- Look at batches, without changing anything.
+-- Read the counts of batches. Changes nothing.
 --
 -- KEYS[1] batches  hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
 --

@@ -1,7 +1,7 @@
--- How far the change stream and its groups are.
+-- Read the state of the change stream and its groups.
 --
--- KEYS[1] config   hash    what `setConfig` and pausing say
--- KEYS[2] changes  stream  what the scripts have changed
+-- KEYS[1] config   hash    the queue's settings
+-- KEYS[2] changes  stream  the queue's changes
 --
 -- returns {epoch or "" when the queue keeps no changes, the ids of the first and the last entry or "", how many there are, how many can be
 --   there until adding is refused or 0, how many groups there are, then for each of at most 100 of at most 1,000 groups six: its name, how many entries it has read and not
@@ -13,7 +13,7 @@ local config, changes = KEYS[1], KEYS[2]
 
 -- include shared/stream-ids.lua
 
--- The time since a consumer of a group asked last.
+-- How long no consumer of a group has asked for entries.
 local function idleOf(group)
   local least = -1
   for _, flat in ipairs(redis.call('XINFO', 'CONSUMERS', changes, group)) do
@@ -29,7 +29,7 @@ local reply = {
   log and log.epoch or '', first and first[1] or '', '', redis.call('XLEN', changes), log and log.keep == 'g' and tonumber(log.most) or 0
 }
 if redis.call('EXISTS', changes) == 1 then reply[3] = byName(redis.call('XINFO', 'STREAM', changes))['last-generated-id'] end
-local looks = 1000 -- at consumers
+local looks = 1000 -- the most consumers to examine
 local groups
 groups, reply[6] = groupsOf(changes)
 for n, group in ipairs(groups) do

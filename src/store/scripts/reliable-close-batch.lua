@@ -1,12 +1,12 @@
--- Close a batch: nothing is added to it any more. It finishes when none of its messages is there any more, here if that is so already; its last
--- message is added then. One that is closed stays as it is.
+-- Close a batch, so that no message can be added to it any more. It finishes when all of its messages have ended, now if they have already; then its last
+-- message is added. A closed batch stays unchanged.
 --
 -- KEYS[1] messages   hash    id -> record
--- KEYS[2] config     hash    what `setConfig` and pausing say
+-- KEYS[2] config     hash    the queue's settings
 -- KEYS[3] inFlight   zset    priority and id -> when its visibility ends, epoch ms
--- KEYS[4] changes    stream  what the scripts have changed
+-- KEYS[4] changes    stream  the queue's changes
 -- KEYS[5] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[6] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[6] batchesAt  zset  finished batch -> when, epoch ms
 --
 -- ARGV[1] nowMs   integer  the caller's clock, or -1 for the server's
 -- ARGV[2] client  text     the caller
@@ -36,7 +36,7 @@ local messages, config, inFlight = KEYS[1], KEYS[2], KEYS[3]
 -- include shared/batches.lua
 
 local now, name = milliseconds(ARGV[1]), ARGV[3]
--- an error where one of them is of another type: nothing is changed then
+-- fails, before any change, if a key is of another type
 redis.call('HLEN', KEYS[5])
 redis.call('HLEN', messages)
 redis.call('ZCARD', inFlight)

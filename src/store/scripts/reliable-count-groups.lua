@@ -1,9 +1,9 @@
--- How many messages some groups have, by what becomes of them next.
+-- Count the messages of some groups by their state.
 --
--- KEYS[1] config      hash  what `setConfig` and pausing say
--- KEYS[2] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[1] config      hash  the queue's settings
+-- KEYS[2] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[3] groups      hash  group -> its claims, and when they were
--- KEYS[4] groupPauses  zset  the groups that are paused
+-- KEYS[4] groupPauses  zset  the paused groups
 --
 -- ARGV[1] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[2..] names  bytes*
@@ -33,6 +33,7 @@ local texts, reply = of.statesOf(groups, names), {}
 for n, group in ipairs(names) do
   local prefix, state = prefixOf(group), of.readState(groups, texts[n])
   local visible = redis.call('ZLEXCOUNT', order, '[' .. prefix, '(' .. placeOf(group, now + 1, ''))
+  visible = visible + redis.call('ZLEXCOUNT', order, '[' .. placeOf(group, math.huge, ''), '(' .. prefix .. ':')
   push(reply, visible, redis.call('ZLEXCOUNT', order, '[' .. prefix, '(' .. prefix .. ':') - visible)
   push(reply, state.claims, state.window.sum)
   push(reply, of.isPausedGroup(groups, group) and 1 or 0)

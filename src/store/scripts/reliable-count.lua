@@ -1,8 +1,8 @@
--- How many messages there are, by what becomes of them next.
+-- Count the messages of a queue by their state.
 --
 -- KEYS[1] messages      hash  id -> record
--- KEYS[2] config        hash  what `setConfig` and pausing say
--- KEYS[3] deadMessages  hash  the same of the queue of dead letters
+-- KEYS[2] config        hash  the queue's settings
+-- KEYS[3] deadMessages  hash  `messages` of the dead-letter queue
 -- KEYS[4] inFlight      zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[5] due0  zset  id -> when it is visible, epoch ms; priority 0
 -- KEYS[6] due1  zset  id -> when it is visible, epoch ms; priority 1
@@ -14,18 +14,21 @@
 -- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[15] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[15] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[16] taskPauses  zset  paused task -> its number
 --
 -- ARGV[1] nowMs  integer  the caller's clock, or -1 for the server's
 --
 -- returns {now as text, all, visible, delayed, in flight, dead letters, when the first is or was visible as text or "", 1 if adding is
---   paused, 1 if polling is paused}
+--   paused, 1 if polling is paused, the numbers of the tasks whose messages are or can be set aside}
 local messages, config, inFlight = KEYS[1], KEYS[2], KEYS[4]
 local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
 
 -- include shared/milliseconds.lua
 
 -- include shared/schedules.lua
+
+-- include shared/aside.lua
 
 -- include shared/settings.lua
 
@@ -36,11 +39,36 @@ for _, schedule in ipairs(due) do
   local here = redis.call('ZCOUNT', schedule, '-inf', now)
   visible, delayed = visible + here, delayed + redis.call('ZCARD', schedule) - here
 end
+local settings = stored(config, 'addPaused', 'pollPaused', 'tasks')
 local first = earliest(due)
+if first and aside.has(first) then first = nil end
+local numbers, isListed = {}, {}
+local function list(number)
+  if not isListed[number] and number <= aside.most then numbers[#numbers + 1] = number end
+  isListed[number] = true
+end
+if settings.tasks then
+  local known = redis.call('ZRANGEBYSCORE', KEYS[16], 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', 0, aside.resumed)
+  for n = 2, #known, 2 do list(math.floor(tonumber(known[n])) % aside.resumed) end
+  for _, schedule in ipairs(due) do
+    local here = redis.call('ZCOUNT', schedule, aside.text, aside.to)
+    visible, delayed = visible + here, delayed - here
+    -- from the first message of one task to that of the next, also of tasks that another program has removed from the paused ones
+    local from = aside.text
+    while here > 0 do
+      local score = tonumber(redis.call('ZRANGEBYSCORE', schedule, from, aside.to, 'WITHSCORES', 'LIMIT', 0, 1)[2])
+      if not score then break end
+      if not first or aside.whenOf(score) < first then first = aside.whenOf(score) end
+      local number = math.floor((score - aside.from) / 2 / aside.span)
+      list(number)
+      from = string.format('%.0f', aside.from + 2 * (number + 1) * aside.span)
+    end
+  end
+end
 local ended = tonumber(redis.call('ZRANGE', inFlight, 0, 0, 'WITHSCORES')[2])
 if ended and ended <= now and (not first or ended < first) then first = ended end -- visible since then
-local settings = stored(config, 'addPaused', 'pollPaused')
 return {
   string.format('%.0f', now), redis.call('HLEN', messages), visible, delayed, held, redis.call('HLEN', KEYS[3]),
-  first and string.format('%.0f', first) or '', settings.addPaused == '1' and 1 or 0, settings.pollPaused == '1' and 1 or 0
+  first and string.format('%.0f', first) or '', settings.addPaused == '1' and 1 or 0, settings.pollPaused == '1' and 1 or 0,
+  numbers
 }

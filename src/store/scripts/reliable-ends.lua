@@ -1,10 +1,10 @@
--- Look at how messages have ended, without changing anything. Where results are large it answers for the first of the ids only.
+-- Read how messages have ended. Changes nothing. If results are large, it answers only for the first ids.
 --
 -- KEYS[1] messages      hash  id -> record
 -- KEYS[2] completed     hash  id -> "<when, epoch ms>,<attempts>,<1 with a result>\n<result>"
 -- KEYS[3] deadMessages  hash  the messages of the queue of dead letters
 -- KEYS[4] deadFailures  hash  id -> a line for each failed attempt
--- KEYS[5] config        hash  what `setConfig` and pausing say
+-- KEYS[5] config        hash  the queue's settings
 --
 -- ARGV[1] nowMs          integer  the caller's clock, or -1 for the server's
 -- ARGV[2] onlyCompleted  flag     whatever else there is of the ids: "c" or "g"
@@ -14,7 +14,7 @@
 --   "d" when it is a dead letter, "g" when there is nothing of it; and what is kept of a completed one, or the failures of a dead letter}; for
 --   at least one id
 local messages, completed, deadMessages, deadFailures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local BYTES = 1048576 -- in one reply, but for the first
+local BYTES = 1048576 -- the most bytes of one reply, except for the first result
 
 -- include shared/milliseconds.lua
 
@@ -27,12 +27,12 @@ local age = setting(settings.keepCompletedFor, 1)
 local oldest = age and milliseconds(ARGV[1]) - age
 local onlyCompleted = ARGV[2] == '1'
 
--- What has become too old stays until the next acknowledgement removes it.
+-- Whether a record is still kept: one that is too old stays until the next acknowledgement removes it.
 local function isKept(record)
   return record and not (oldest and (tonumber(string.match(string.sub(record, 1, 17), '^(%d+),')) or 0) < oldest)
 end
 
--- What is kept under an id was completed after all dead letters of this id: a message that becomes one takes it away.
+-- How a message has ended. A completed record is newer than all dead letters of its id, because a message that dies removes it.
 local function endOf(id)
   if not onlyCompleted and redis.call('HEXISTS', messages, id) == 1 then return 'w', '' end
   local record = redis.call('HGET', completed, id)

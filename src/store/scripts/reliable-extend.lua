@@ -1,9 +1,9 @@
--- Give the holders of messages another time, counted from now, where their visibility has not ended and no other client has claimed them
--- since. One that ends earlier than before is announced. The delivery counts as an attempt from now on, except of those that are
+-- Give messages a new visibility, counted from now, if their old one has not ended and no other client has claimed them
+-- since. A visibility that ends earlier than before is announced. The delivery counts as an attempt from now on, except for messages that are
 -- not being handled yet.
 --
 -- KEYS[1] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
--- KEYS[2] config      hash  what `setConfig` and pausing say
+-- KEYS[2] config      hash  the queue's settings
 -- KEYS[3] inFlight    zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[4] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
 -- KEYS[5] due0  zset  id -> when it is visible, epoch ms; priority 0
@@ -16,15 +16,15 @@
 -- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[15] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[15] groupWakes  zset  group -> when it can have a turn, epoch ms
 --
--- ARGV[1] channel       text     announces when something becomes visible
+-- ARGV[1] channel       text     announces when messages become visible
 -- ARGV[2] nowMs         integer  the caller's clock, or -1 for the server's
--- ARGV[3] visibilityMs  integer  counted from now; -1 for what the queue says
--- ARGV[4] unbegun       integer  so many of the messages, the first ones, are not being handled yet
+-- ARGV[3] visibilityMs  integer  counted from now; -1 for the queue's
+-- ARGV[4] unbegun       integer  how many of the messages, the first ones, are not being handled yet
 -- ARGV[5..] handled     bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
--- returns for each message when its visibility ends now as text, or "" when it was not the caller's any more
+-- returns for each message when its visibility ends now as text, or "" when it was no longer the caller's
 local deliveries, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
 
@@ -47,7 +47,7 @@ local visibility = tonumber(ARGV[3])
 if visibility < 0 then visibility = setting(stored(config, 'visibilityTimeout').visibilityTimeout, 1) or 30000 end
 local ending = math.min(now + visibility, 9007199254740991)
 local text, early = string.format('%.0f', ending), beforehand(ending)
-local begun = 5 + 2 * tonumber(ARGV[4]) -- where those begin that are being handled
+local begun = 5 + 2 * tonumber(ARGV[4]) -- the first message that is being handled
 local reply, changes, endsEarlier = {}, {}, false
 for at = 5, #ARGV, 2 do
   local member, delivery = ARGV[at], ARGV[at + 1]
@@ -56,13 +56,13 @@ for at = 5, #ARGV, 2 do
   local isHeld = ends > now and deliveryOf(deliveries, string.sub(member, 2)) == delivery
   if isHeld then
     endsEarlier = endsEarlier or ending < ends
-    -- what has begun stays so, whatever comes late
+    -- a begun delivery stays begun, whatever comes late
     changes[#changes + 1], changes[#changes + 2] = at < begun and isUnbegun(score) and early or text, member
   end
   reply[#reply + 1] = isHeld and text or ''
 end
 if #changes > 0 then
-  -- one that ends earlier than before may be the first of all; at its limit the queue waits for that, however much is visible
+  -- an earlier end may be the first of all; at its limit the queue waits for that, however many messages are visible
   local isFull = endsEarlier and isAtLimit(stored(config, 'concurrency'), inFlight, now)
   announce(isFull and {inFlight} or {inFlight, KEYS[15], unpack(due)}, ticks, ARGV[1], ending)
   bypassOomCheck(inFlight)

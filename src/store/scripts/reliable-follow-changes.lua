@@ -1,13 +1,13 @@
--- Read entries of the change stream, for one reader of a group or without a group. What no script has written is not returned, as it can be of any
--- size: a few entries are read at a time.
+-- Read entries of the change stream, for one reader of a group or without a group. Values that no script has written are not returned, and a few
+-- entries are read at a time, because entries can be of any size.
 --
--- KEYS[1] changes  stream  what the scripts have changed
+-- KEYS[1] changes  stream  the queue's changes
 --
 -- ARGV[1] group     text     "" for a reader without one
 -- ARGV[2] consumer  text     the reader
--- ARGV[3] after     text     the id after which to read; of a group, what this reader has got and not acknowledged. ">": what no reader of the group has got
+-- ARGV[3] after     text     the id after which to read; for a group, entries given to this reader and not acknowledged. ">": entries given to no reader of the group
 -- ARGV[4] count     integer  most entries
--- ARGV[5] bytes     integer  none is read after those that bring them to so many bytes
+-- ARGV[5] bytes     integer  read no more once the entries have this many bytes
 --
 -- returns for each entry two: its id, and its value, 0 where no script has written it, or 1 where it is gone
 local changes, group, after = KEYS[1], ARGV[1], ARGV[3]

@@ -1,4 +1,4 @@
--- Look at messages by their ids, without changing anything. Where they are large it answers for the first of the ids only.
+-- Read messages by their ids. Changes nothing. If they are large, it answers only for the first ids.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -14,7 +14,7 @@
 -- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[15] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[15] due10  zset  id -> when it is visible, epoch ms; messages with a group
 --
 -- ARGV[1] nowMs   integer  the caller's clock, or -1 for the server's
 -- ARGV[2..] ids   bytes*
@@ -28,11 +28,13 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/attempts.lua
 
+-- include shared/aside.lua
+
 -- include shared/locate.lua
 
 -- include shared/failures.lua
 
-local BYTES = 1048576 -- of records in one reply, but for the first
+local BYTES = 1048576 -- the most bytes of records in one reply, except for the first record
 local now = milliseconds(ARGV[1])
 local reply, bytes = {string.format('%.0f', now)}, 0
 for at = 2, #ARGV do

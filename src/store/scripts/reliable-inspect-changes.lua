@@ -1,8 +1,8 @@
--- Examine the last entries of the change stream, without reading what they say.
+-- Examine the last entries of the change stream, without decoding them.
 --
--- KEYS[1] changes  stream  what the scripts have changed
+-- KEYS[1] changes  stream  the queue's changes
 --
--- ARGV[1] count  integer  so many entries
+-- ARGV[1] count  integer  the number of entries
 --
 -- returns {how many were examined, how many of them no script has written}
 local foreign = 0

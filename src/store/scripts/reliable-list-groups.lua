@@ -1,9 +1,9 @@
--- Some names of groups: first those of which messages wait, by length and bytes; then others that have claims, or had some lately; then others that
--- are paused. One page of them; the caller goes on until the cursor is nothing.
+-- List one page of the names of groups: first groups with waiting messages, by length and bytes; then others that have claims, or had some lately; then other
+-- paused groups. The caller goes on until the cursor is empty.
 --
--- KEYS[1] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[1] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[2] groups      hash  group -> its claims, and when they were
--- KEYS[3] groupPauses  zset  the groups that are paused
+-- KEYS[3] groupPauses  zset  the paused groups
 --
 -- ARGV[1] cursor  bytes    nothing for the first page
 -- ARGV[2] count   integer  about how many
@@ -19,7 +19,7 @@ local function isWaiting(group)
   return #redis.call('ZRANGEBYLEX', order, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', 0, 1) > 0
 end
 
--- The beginning of a range behind all that begins with some bytes; nothing where there is none.
+-- The start of a range after all members with a prefix; nothing if there is none.
 local function behind(prefix)
   local kept = string.match(prefix, '^(.-)\255*$')
   if kept == '' then return nil end
@@ -52,7 +52,7 @@ else
     if size > 0 and #group == size then
       reply[#reply + 1] = group
       from = behind(prefix)
-    else -- another program's
+    else -- of another program
       from = '(' .. member
     end
     if not from then break end

@@ -1,9 +1,9 @@
--- Whether groups have more claims than there are: those that are too many hold slots that nothing frees.
+-- Compare the claims of groups with all claims: surplus ones hold slots that nothing frees.
 --
 -- KEYS[1] inFlight  zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[2] groups    hash  group -> its claims, and when they were
 --
--- ARGV[1] most  integer  with more groups nothing is looked at
+-- ARGV[1] most  integer  the most groups to examine; with more groups none is examined
 --
 -- returns {how many claims the groups have by their counts, how many there are at most, the group with most, its claims}; with -1 for the
 --   first where nothing was looked at

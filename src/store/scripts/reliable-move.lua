@@ -1,46 +1,46 @@
 -- Move messages that no consumer has from one priority of a queue to another queue of the same cluster slot, where they are
--- visible at once and begin anew: with no attempts, no failures and no batch. An id that is there already stays here. Of the queue that they
--- leave they are gone. Where they are large it moves only the first of them.
+-- visible at once and begin anew: without attempts, failures and batch. A message whose id the other queue has stays here. If
+-- messages are large, it moves only the first of them.
 --
 -- KEYS[1] messages          hash  id -> record
 -- KEYS[2] deliveries        hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[3] failures          hash  id -> a line for each failed attempt
 -- KEYS[4] due               zset  id -> when it is visible, epoch ms
--- KEYS[5] targetMessages    hash  the same of the other queue
--- KEYS[6] targetDue         zset  the same of the other queue
--- KEYS[7] config            hash    what `setConfig` and pausing say
--- KEYS[8] changes           stream  what the scripts have changed
--- KEYS[9] targetConfig      hash    the same of the other queue
--- KEYS[10] targetChanges    stream  the same of the other queue
--- KEYS[11] completed    hash  id -> what is kept of a completed message
+-- KEYS[5] targetMessages    hash  `messages` of the other queue
+-- KEYS[6] targetDue         zset  `due` of the other queue
+-- KEYS[7] config            hash    the queue's settings
+-- KEYS[8] changes           stream  the queue's changes
+-- KEYS[9] targetConfig      hash    `config` of the other queue
+-- KEYS[10] targetChanges    stream  `changes` of the other queue
+-- KEYS[11] completed    hash  id -> record of a completed message
 -- KEYS[12] completedAt  zset  id -> when it was completed, epoch ms
--- KEYS[13] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[14] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[13] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[14] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[15] groupTurns  zset  group -> its turn
--- KEYS[16] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[16] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[17] groups  hash  group -> its claims, and when they were
--- KEYS[18] targetDue10       zset  the same of the other queue
--- KEYS[19] targetGroupOrder  zset  the same of the other queue
--- KEYS[20] targetGroupTurns  zset  the same of the other queue
--- KEYS[21] targetGroupWakes  zset  the same of the other queue
--- KEYS[22] targetGroups      hash  the same of the other queue
+-- KEYS[18] targetDue10       zset  `due10` of the other queue
+-- KEYS[19] targetGroupOrder  zset  `groupOrder` of the other queue
+-- KEYS[20] targetGroupTurns  zset  `groupTurns` of the other queue
+-- KEYS[21] targetGroupWakes  zset  `groupWakes` of the other queue
+-- KEYS[22] targetGroups      hash  `groups` of the other queue
 -- KEYS[23] inFlight          zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[24] targetInFlight    zset  the same of the other queue
+-- KEYS[24] targetInFlight    zset  `inFlight` of the other queue
 -- KEYS[25] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[26] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[26] batchesAt  zset  finished batch -> when, epoch ms
 --
--- ARGV[1] targetChannel  text     announces when something becomes visible there
+-- ARGV[1] targetChannel  text     announces when messages become visible there
 -- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
--- ARGV[3] count          integer  the first so many, when no ids are given
+-- ARGV[3] count          integer  how many to move, from the first on, without ids
 -- ARGV[4] client         text     the caller
 -- ARGV[5] targetName     text     of the other queue, in JSON
 -- ARGV[6] priority       integer  of the messages, here and there
 -- ARGV[7] isRedriven     flag     whether the messages are the dead letters of the other queue
 -- ARGV[8..] ids          bytes*
 --
--- returns {how many were moved, how many were passed over because their ids are there, how many stood in the schedule without being
---   messages and are gone from it: what is behind them has not been looked at, how many of the ids were not looked at because those before them
---   are large, and without ids 1 for any number}; {-6, 0, 0, 0} when the groups of the other queue have left too many changes unread
+-- returns {messages moved, messages skipped because the other queue has their ids, ids without a message that were removed from the
+--   schedule: the ones after them are not examined, ids not examined because those before them are large, without `ids` 1 for any
+--   number}; {-6, 0, 0, 0} when the groups of the other queue have left too many changes unread
 local messages, deliveries, failures, due = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local targetMessages, targetDue = KEYS[5], KEYS[6]
 
@@ -67,7 +67,7 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 -- include shared/groups.lua
 
 local now = milliseconds(ARGV[2])
-local LOOKS = 1000 -- so many ids at most, so that the script is over soon
+local LOOKS = 1000 -- the most ids to examine, so that the script ends soon
 local moved, passed, gone, rest = 0, 0, 0, 0
 local settings = stored(KEYS[7], 'changes', 'keepCompleted', 'grouped', 'batched')
 local targetSettings = stored(KEYS[9], 'grouped')
@@ -82,11 +82,11 @@ local targetHead, groupedHead = changeHead(kind, nil, at, ARGV[6]), changeHead(k
 
 local mostBytes = targetLog and targetLog.records and MOST_RECORDED_BYTES or MOST_BYTES
 
--- Returns true, and does nothing, where the message is too much for this script.
+-- Moves a message. Returns true, without a change, if the message is too much for this script.
 local function moveOne(id)
   local isGrouped = settings.grouped and redis.call('ZSCORE', groups.schedule, id)
   if not isGrouped and not redis.call('ZSCORE', due, id) then return end
-  if redis.call('HEXISTS', messages, id) == 0 then -- it is in the schedule only, and no message
+  if redis.call('HEXISTS', messages, id) == 0 then -- the schedule has an id without a message
     gone = gone + redis.call('ZREM', due, id) + redis.call('ZREM', groups.schedule, id)
     if ended then ended[#ended + 1] = id end
     return
@@ -97,7 +97,7 @@ local function moveOne(id)
   end
   if isTooMuch(messages, id, mostBytes) then return true end
   local record = redis.call('HGET', messages, id)
-  -- the record after what can fail: an id that has one there is passed over from then on
+  -- the record after steps that can fail: an id with a record in the other queue is skipped from then on
   if moved == 0 then redis.call('PUBLISH', ARGV[1], string.format('%.0f', now)) end
   local _, _, _, _, group = readMeta(record)
   if group then
@@ -133,7 +133,7 @@ if #ARGV > 7 then
   end
 else
   local count = tonumber(ARGV[3])
-  -- Those that stay here must not keep the ones behind them. In steps: ids of other programs can be of any size.
+  -- Moves the first messages of a schedule; those that stay must not hold up the next ones. In steps, because ids of other programs can be of any size.
   local function moveFirst(schedule)
     local looked, stays, bytes, step = 0, 0, 0, 4
     while looked < LOOKS do

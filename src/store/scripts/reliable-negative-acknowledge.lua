@@ -1,14 +1,14 @@
--- Give messages back that were not handled, where their visibility has not ended and no other client has claimed them since: to be
--- delivered again after a delay, or to the dead letters. One that failed as often as it may goes to these too. Where they are large it gives
+-- Give unhandled messages back, if their visibility has not ended and no other client has claimed them since: to be
+-- delivered again after a delay, or to the dead letters. A message that reached its delivery limit goes to these too. If messages are large, it gives
 -- back only the first of them.
 --
 -- KEYS[1] messages      hash  id -> record
 -- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[3] failures      hash  id -> a line for each failed attempt
--- KEYS[4] config        hash  what `setConfig` and pausing say
--- KEYS[5] deadMessages  hash  the same of the queue of dead letters
--- KEYS[6] deadFailures  hash  the same of the queue of dead letters
--- KEYS[7] deadDue       zset  the same of the queue of dead letters
+-- KEYS[4] config        hash  the queue's settings
+-- KEYS[5] deadMessages  hash  `messages` of the dead-letter queue
+-- KEYS[6] deadFailures  hash  `failures` of the dead-letter queue
+-- KEYS[7] deadDue       zset  `due` of the dead-letter queue
 -- KEYS[8] inFlight      zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[9] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
 -- KEYS[10] due0  zset  id -> when it is visible, epoch ms; priority 0
@@ -21,34 +21,34 @@
 -- KEYS[17] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[18] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[19] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[20] changes      stream  what the scripts have changed
--- KEYS[21] deadConfig   hash    the same of the queue of dead letters
--- KEYS[22] deadChanges  stream  the same of the queue of dead letters
--- KEYS[23] completed    hash  id -> what is kept of a completed message
+-- KEYS[20] changes      stream  the queue's changes
+-- KEYS[21] deadConfig   hash    `config` of the dead-letter queue
+-- KEYS[22] deadChanges  stream  `changes` of the dead-letter queue
+-- KEYS[23] completed    hash  id -> record of a completed message
 -- KEYS[24] completedAt  zset  id -> when it was completed, epoch ms
--- KEYS[25] deadDeliveries  hash  the same of the queue of dead letters
--- KEYS[26] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[27] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[25] deadDeliveries  hash  `deliveries` of the dead-letter queue
+-- KEYS[26] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[27] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[28] groupTurns  zset  group -> its turn
--- KEYS[29] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[29] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[30] groups  hash  group -> its claims, and when they were
 -- KEYS[31] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[32] batchesAt  zset  batch that has finished -> when, epoch ms
--- KEYS[33] deadBatches    hash  the same of the queue of dead letters
--- KEYS[34] deadBatchesAt  zset  the same of the queue of dead letters
--- KEYS[35] deadInFlight   zset  the same of the queue of dead letters
+-- KEYS[32] batchesAt  zset  finished batch -> when, epoch ms
+-- KEYS[33] deadBatches    hash  `batches` of the dead-letter queue
+-- KEYS[34] deadBatchesAt  zset  `batchesAt` of the dead-letter queue
+-- KEYS[35] deadInFlight   zset  `inFlight` of the dead-letter queue
 --
--- ARGV[1] channel      text     announces when something becomes visible
--- ARGV[2] deadChannel  text     the same of the queue of dead letters
+-- ARGV[1] channel      text     announces when messages become visible
+-- ARGV[2] deadChannel  text     `channel` of the dead-letter queue
 -- ARGV[3] nowMs        integer  the caller's clock, or -1 for the server's
 -- ARGV[4] how          text     'failed', 'rejected', or 'released': as if it had not been delivered
--- ARGV[5] delayMs      integer  after which it is visible again, unless it is rejected
+-- ARGV[5] delayMs      integer  the time until it is visible again, unless it is rejected
 -- ARGV[6] reason       text     one line for the history
 -- ARGV[7] client       text     the caller
 -- ARGV[8..] handled    bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
 -- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 3 when the
---   keys of the dead letters are of another type, so that it will be tried again, 0 when it was not the caller's any more; for at least one message; -3 alone when the time exceeds 2^53-1
+--   keys of the dead letters are of another type, so that it will be tried again, 0 when it was no longer the caller's; for at least one message; -3 alone when the time exceeds 2^53-1
 local messages, deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[26]}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
@@ -148,7 +148,7 @@ for at = 8, #ARGV, 2 do
   end
   reply[#reply + 1] = result
 end
-local _, areCalled = pcall(refreshGroups, groups, names, claimsEnded) -- a key of another type prevents nothing that comes after it
+local _, areCalled = pcall(refreshGroups, groups, names, claimsEnded) -- a key of another type prevents no later step
 wasAtLimit = wasAtLimit or areCalled == true
 local dropped
 if deadLettered > 0 then dropped = dropDead(config, dead, deadLettered, now) end

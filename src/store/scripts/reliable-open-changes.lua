@@ -1,8 +1,8 @@
--- Find where a reader of the change stream begins, and make its group if it has none yet. A group that a stranger has set behind all entries
+-- Find where a reader of the change stream begins, and create its group if there is none yet. A group that another program has set after all entries
 -- begins again with the first.
 --
--- KEYS[1] config   hash    what `setConfig` and pausing say
--- KEYS[2] changes  stream  what the scripts have changed
+-- KEYS[1] config   hash    the queue's settings
+-- KEYS[2] changes  stream  the queue's changes
 --
 -- ARGV[1] group   text     "" for a reader without one
 -- ARGV[2] from    text     'start', 'end', or the id of an entry
@@ -24,7 +24,7 @@ local MOST_CONSUMERS = 2000
 local log = logOf(config)
 if not log then return {'off', ''} end
 local isThere = redis.call('EXISTS', changes) == 1
--- a stream that went takes changes with it, and what a group makes in its place must not hide that
+-- a lost stream takes changes with it, and the stream that a new group creates must not hide that
 if not isThere and group ~= '' then
   log.epoch = epochAfter(log.epoch)
   redis.call('HSET', config, 'changes', changesWith(log, log.epoch))
@@ -40,14 +40,14 @@ local start = from == 'start' and '0-0' or from == 'end' and last or from
 if group ~= '' then
   local made = redis.pcall('XGROUP', 'CREATE', changes, group, start, 'MKSTREAM')
   if made.err and string.sub(made.err, 1, 9) ~= 'BUSYGROUP' then return redis.error_reply(made.err) end
-  local consumers = made.err and math.huge or 0 -- not known where there are too many groups
+  local consumers = made.err and math.huge or 0 -- unknown if there are too many groups
   for _, one in ipairs(made.err and groupsOf(changes) or {}) do
     if one.name == group then
       consumers = one.consumers
       if one.isAhead then redis.call('XGROUP', 'SETID', changes, group, '0-0') end
     end
   end
-  -- the server names all of them or none, and a stranger's 300,000 would take seconds
+  -- the server lists all of them or none, and another program's 300,000 would take seconds
   for _, flat in ipairs(consumers <= MOST_CONSUMERS and redis.call('XINFO', 'CONSUMERS', changes, group) or {}) do
     local consumer = byName(flat)
     if consumer.pending == 0 and consumer.idle > tonumber(ARGV[4]) then

@@ -1,20 +1,20 @@
--- Pause or resume a group for all processes. What consumers have of it, they keep. A resumed group has the last turn, and those who wait look at once.
+-- Pause or resume a group for all processes. Consumers keep the messages that they have. A resumed group gets the last turn, and waiting clients poll at once.
 --
--- KEYS[1] config      hash  what `setConfig` and pausing say
+-- KEYS[1] config      hash  the queue's settings
 -- KEYS[2] inFlight    zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[3] due10       zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[4] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[3] due10       zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[4] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[5] groupTurns  zset  group -> its turn
--- KEYS[6] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[6] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[7] groups      hash  group -> its claims, and when they were
--- KEYS[8] groupPauses  zset  the groups that are paused
+-- KEYS[8] groupPauses  zset  the paused groups
 --
--- ARGV[1] channel  text     announces when something becomes visible
+-- ARGV[1] channel  text     announces when messages become visible
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[3] pause    flag     else it is resumed
 -- ARGV[4] group    bytes
 --
--- returns 1, or 0 where it was so before; to resume it then puts it where it belongs, which an error may have prevented
+-- returns 1, or 0 when it was so before; resuming it then still gives it a place, which an error may have prevented
 local pauses, group = KEYS[8], ARGV[4]
 
 -- include shared/milliseconds.lua

@@ -1,19 +1,19 @@
--- Hand out visible messages, those of the highest priority first and of one priority by when they became visible. Until
--- the visibility ends no other caller gets them. On the way the script returns messages whose visibility has ended, removes expired
--- ones and makes dead letters of those delivered too often. A message that a caller prefetches (`beforehand`) counts as an attempt only from when the
+-- Hand out visible messages, the highest priority first and within a priority by the time at which they became visible. Until
+-- the visibility ends no other caller gets them. The script also returns messages whose visibility has ended, removes expired
+-- ones, and moves those delivered too often to the dead letters. A message that a caller prefetches (`beforehand`) counts as an attempt only from when the
 -- caller extends it as begun. If it never does, the next caller that prefetches the message has to extend it before handling it.
--- At the limits of the queue it hands out nothing, and says when the rate admits the next; the end of a claim is announced where it ends.
+-- At the limits of the queue it hands out nothing, and returns when the rate admits the next claim; the script that ends a claim announces that.
 -- Works for about `budgetUs`, with about 1 MiB of records, and then returns, however many are left.
 --
 -- KEYS[1] messages      hash  id -> record
 -- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"; "<attempts>~" after one that was not begun
 -- KEYS[3] failures      hash  id -> a line for each failed attempt
--- KEYS[4] config        hash  what `setConfig` and pausing say
--- KEYS[5] deadMessages  hash  the same of the queue of dead letters
--- KEYS[6] deadFailures  hash  the same of the queue of dead letters
--- KEYS[7] deadDue       zset  the same of the queue of dead letters
+-- KEYS[4] config        hash  the queue's settings
+-- KEYS[5] deadMessages  hash  `messages` of the dead-letter queue
+-- KEYS[6] deadFailures  hash  `failures` of the dead-letter queue
+-- KEYS[7] deadDue       zset  `due` of the dead-letter queue
 -- KEYS[8] inFlight      zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[9] repeats       hash  name -> the last tick, and how it goes on
+-- KEYS[9] repeats       hash  name -> the last tick and the definition
 -- KEYS[10] ticks  zset  name -> when its next message has to be prepared, epoch ms
 -- KEYS[11] due0  zset  id -> when it is visible, epoch ms; priority 0
 -- KEYS[12] due1  zset  id -> when it is visible, epoch ms; priority 1
@@ -25,36 +25,37 @@
 -- KEYS[18] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[19] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[20] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[21] changes      stream  what the scripts have changed
--- KEYS[22] deadConfig   hash    the same of the queue of dead letters
--- KEYS[23] deadChanges  stream  the same of the queue of dead letters
--- KEYS[24] completed    hash  id -> what is kept of a completed message
+-- KEYS[21] changes      stream  the queue's changes
+-- KEYS[22] deadConfig   hash    `config` of the dead-letter queue
+-- KEYS[23] deadChanges  stream  `changes` of the dead-letter queue
+-- KEYS[24] completed    hash  id -> record of a completed message
 -- KEYS[25] completedAt  zset  id -> when it was completed, epoch ms
--- KEYS[26] deadDeliveries  hash  the same of the queue of dead letters
--- KEYS[27] rate  string  the claims of the last stretch of time, where there is a limit to their rate
--- KEYS[28] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[29] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[26] deadDeliveries  hash  `deliveries` of the dead-letter queue
+-- KEYS[27] rate  string  the claims of the last period, if their rate is limited
+-- KEYS[28] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[29] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[30] groupTurns  zset  group -> its turn
--- KEYS[31] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[31] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[32] groups  hash  group -> its claims, and when they were
--- KEYS[33] groupPauses  zset  the groups that are paused
+-- KEYS[33] groupPauses  zset  the paused groups
 -- KEYS[34] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[35] batchesAt  zset  batch that has finished -> when, epoch ms
--- KEYS[36] deadBatches    hash  the same of the queue of dead letters
--- KEYS[37] deadBatchesAt  zset  the same of the queue of dead letters
--- KEYS[38] deadInFlight   zset  the same of the queue of dead letters
+-- KEYS[35] batchesAt  zset  finished batch -> when, epoch ms
+-- KEYS[36] deadBatches    hash  `batches` of the dead-letter queue
+-- KEYS[37] deadBatchesAt  zset  `batchesAt` of the dead-letter queue
+-- KEYS[38] deadInFlight   zset  `inFlight` of the dead-letter queue
+-- KEYS[39] taskPauses  zset  paused task -> its number
 --
--- ARGV[1] channel       text     announces when something becomes visible
--- ARGV[2] deadChannel   text     the same of the queue of dead letters
+-- ARGV[1] channel       text     announces when messages become visible
+-- ARGV[2] deadChannel   text     `channel` of the dead-letter queue
 -- ARGV[3] nowMs         integer  the caller's clock, or -1 for the server's
 -- ARGV[4] budgetUs      integer  microseconds to work before returning
 -- ARGV[5] count         integer  most messages to hand out
--- ARGV[6] visibilityMs  integer  for how long no other client gets them; -1 for what the queue says
+-- ARGV[6] visibilityMs  integer  for how long no other client gets them; -1 for the queue's
 -- ARGV[7] token         text     identifies this delivery
 -- ARGV[8] idleMs        integer  when nothing is left, the other clients wait this long before they poll again
 -- ARGV[9] announce      flag     publish the time of the next poll even if nothing was handed out
--- ARGV[10] beforehand   flag     whether the caller has not begun to handle them
--- ARGV[11] repeatBytes  integer  what is kept of a repeat is not larger; what is larger is not read, and not asked for again
+-- ARGV[10] beforehand   flag     the caller prefetches, and does not begin to handle them yet
+-- ARGV[11] repeatBytes  integer  the largest value of a repeat; a larger one is set aside unread
 -- ARGV[12] client       text     the caller
 --
 -- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many
@@ -70,24 +71,21 @@ local due = {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
 local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[22], changes = KEYS[23], deliveries = KEYS[26]}
 local MAX = 9007199254740991
-local PREPARE_MS = 1000 -- so much time has the caller to prepare the next messages of repeats; then others are asked
-local LATER_MS = 60000 -- after which it is tried again what a key of another type prevents
-local MOST = 1000 -- looked at by one script, also where the clock stands still within scripts
-local BYTES = 1048576 -- of records read by one script, but for the first
+local PREPARE_MS = 1000 -- how long the caller has to prepare the next messages of repeats before another client is asked
+local LATER_MS = 60000 -- the wait before a retry of a step that a key of another type prevented
+local MOST = 1000 -- the most messages examined by one script, also if the clock stands still within scripts
+local BYTES = 1048576 -- the most bytes of records that one script reads, except for the first record
 local FIRST_READ, MOST_READ, SMALL_MEMBERS = 4, 32, 4096
-local LONGEST = 65536 -- of a name in a schedule
-local MOST_BACK = 100 -- brought back by one script
-local PAGE, SMALL = 16, 16384 -- so many are read unmeasured where the first of them is not larger than this
+local LONGEST = 65536 -- the longest name in a schedule
+local MOST_BACK = 100 -- the most messages that one script brings back
+local PAGE, SMALL = 16, 16384 -- a page is read unmeasured if its first record is not larger than `SMALL`
 -- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the delivery
 -- overwrites in the same command, makes it a table.
 local MANY, LONG = 16, string.rep(' ', 65)
 local channel, token = ARGV[1], ARGV[7]
 local budget, want = tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local function microseconds()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
+-- include shared/microseconds.lua
 
 local started = microseconds()
 local nowExact = tonumber(ARGV[3]) >= 0 and tonumber(ARGV[3]) or started / 1000
@@ -100,6 +98,10 @@ local function isOver()
 end
 
 -- include shared/schedules.lua
+
+-- include shared/aside.lua
+
+-- include shared/task-numbers.lua
 
 -- include shared/record.lua
 
@@ -130,8 +132,8 @@ end
 -- include shared/groups.lua
 
 local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped',
-  'groupConcurrency', 'groupRateLimit', 'batched')
-local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32], pauses = KEYS[33]}, config, now)
+  'groupConcurrency', 'groupRateLimit', 'batched', 'tasks')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32], pauses = KEYS[33], tasks = KEYS[39]}, config, now)
 groups.isRead, groups.concurrency, groups.rate = true, setting(settings.groupConcurrency, 1, MOST_CLAIMS), rateOf(settings.groupRateLimit)
 local log = settings.changes and openLog(settings.changes)
 local visibility = tonumber(ARGV[6])
@@ -151,13 +153,13 @@ if isBeforehand then ending = beforehand(now + visibility) end
 
 -- include shared/attempts.lua
 
--- The first key that is not what it should be, and the server's error.
+-- The first key of another type, and the server's error.
 local problem = settings.err and 'the configuration: ' .. settings.err or ''
 local function note(which, text)
   if problem == '' then problem = which .. ': ' .. text end
 end
 
--- What belongs to a schedule of another type stays in flight until later, so that it keeps back nothing of other priorities.
+-- Messages of a schedule of another type stay in flight until later, so that they do not delay other priorities.
 local areSchedules = {}
 local function isSchedule(priority)
   if areSchedules[priority] == nil then
@@ -168,7 +170,7 @@ local function isSchedule(priority)
   return areSchedules[priority]
 end
 
--- The keys of groups are looked at before anything is claimed: an error after that would cost each message an attempt, unseen.
+-- The keys of groups are checked before any claim: a later error would cost each message an attempt, unseen.
 local areGroups
 local function canGroup()
   if areGroups ~= nil then return areGroups end
@@ -187,7 +189,7 @@ end
 -- Ids by how their messages have ended, where there are batches.
 local left = settings.batched and {expired = {}, dead = {}, removed = {}}
 
--- What is known of ids that are in a schedule only, and are no messages. Together, as there can be any number of them.
+-- Forgets ids that are in a schedule without a message; together, because there can be any number.
 local function forget(ids)
   for n = 1, left and #ids or 0 do left.removed[#left.removed + 1] = ids[n] end
   redis.call('HDEL', deliveries, unpack(ids))
@@ -196,7 +198,14 @@ end
 
 -- include poll/take-back.lua
 
+-- Most queues use one priority: a single command skips the schedules of the nine others, here and for the time of the next poll.
+if redis.call('EXISTS', unpack(due, 2)) == 0 then due = {due[1]} end
+
 local reply = {'', '', 0, visibility, returned, 0, 0, 0, '', 0}
+
+local isGrouped = settings.grouped and canGroup() -- whatever another program has written there
+
+-- include poll/tasks.lua
 
 -- include poll/ticks.lua
 
@@ -208,20 +217,21 @@ local expired, deadLettered, handed, looked, bytes = 0, 0, 0, 0, 0
 
 -- include poll/claim-plain.lua
 
-local isGrouped = settings.grouped and canGroup() -- whatever a stranger has written there
+-- One poll of about thirty looks for lost messages also if it finds others. The time chooses it, by a period that is no multiple of usual intervals.
+groups.looks = now % 61 < 2
 
 -- include poll/claim-turns.lua
 
-if isGrouped then takeTurns() else claimPlain() end
+if isGrouped then takeTurns() else handed = claimPlain(want, hand) end
 
 if window and (handed > 0 or window.isMoved) then
-  if handed > 0 then addClaims(rate, window, handed, math.ceil(nowExact)) end -- up, so that no stretch is shorter
-  -- the caller's clock may be slower than the server's, such as one of tests
+  if handed > 0 then addClaims(rate, window, handed, math.ceil(nowExact)) end -- rounded up, so that no period is shorter
+  -- the caller's clock may be slower than the server's, such as that of a test
   local forMs = tonumber(ARGV[3]) < 0 and rate.per + 1000 or LONGEST_PER_MS
   local kept = redis.pcall('SET', rateClaims, windowText(window), 'PX', forMs)
   if kept.err then note('the claims of the rate limit', kept.err) end
 end
--- Also a poll that finds nothing, so that what is too old goes without another dead letter.
+-- also in a poll that finds nothing, so that old dead letters are dropped without a new one
 local dropped
 if deadLettered > 0 or handed == 0 then dropped = dropDead(config, dead, deadLettered, now) end
 if left or dropped then
@@ -254,6 +264,26 @@ local function nextTime()
   if concurrency and claims + handed >= concurrency then return areForgedLeft and now or others end
   local first = isGrouped and (groups.isOrdered == false or redis.call('ZCARD', groups.turns) > 0) and now
     or earliest(isGrouped and {groups.wakes, unpack(arePlain and due or {})} or due, LONGEST)
+  if first and aside.has(first) then first = nil end -- only messages set aside
+  -- Another program, or a Redis that came back without the settings, can have forgotten that there is any: a poll that found nothing looks, and the next
+  -- one looks after it.
+  local looks = handed == 0 or groups.looks
+  if looks and not settings.err then
+    local function mark(name, schedules, low, high)
+      local some = 0
+      for _, schedule in ipairs(schedules) do
+        if some == 0 then some = redis.pcall('ZCOUNT', schedule, low, high) end
+      end
+      if type(some) == 'number' and some > 0 and redis.call('HSET', config, name, '1') == 1 then first = now end
+    end
+    if not settings.grouped then mark('grouped', {groups.schedule, groups.wakes}, '-inf', '+inf') end
+    if not settings.tasks then
+      mark('tasks', {groups.tasks}, 1, aside.resumed + aside.most)
+      mark('tasks', isGrouped and {groups.schedule, unpack(due)} or due, aside.text, aside.to)
+    end
+  end
+  if looks and asideOf and aside.giveBackUnowned() then first = now end
+  if aside.isMore then first = now end
   local opens = window and opensAt(rate, window)
   if first and opens then first = math.max(first, opens) end
   return first and math.min(first, others or first) or others
@@ -262,7 +292,7 @@ end
 local following = nextTime()
 following = following and math.ceil(following)
 if settings.pollPaused == '1' then following = nil end
-if handed + returned + #ticking + expired + deadLettered > 0 or ARGV[9] == '1' then
+if handed + returned + #ticking + expired + deadLettered > 0 or aside.areBack or ARGV[9] == '1' then
   local announced = following or now + tonumber(ARGV[8])
   if announced <= MAX then publish(channel, math.floor(announced)) end
 end

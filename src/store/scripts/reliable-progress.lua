@@ -1,9 +1,9 @@
--- Keep what the holder of a message says of how far it is, where its visibility has not ended and no other client has claimed it since: in the place
--- of what was said before, with the history of the message, so that it goes when the message ends. The visibility changes only where the caller asks for it.
+-- Store the progress of a message, if its visibility has not ended and no other client has claimed it since. It replaces the last progress, and is part of the
+-- message's history, so that it is removed with the message. The visibility changes only if the caller asks for it.
 --
 -- KEYS[1] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
--- KEYS[2] failures    hash  id -> how far it is, a line for each failed attempt
--- KEYS[3] config      hash  what `setConfig` and pausing say
+-- KEYS[2] failures    hash  id -> the progress, and a line for each failed attempt
+-- KEYS[3] config      hash  the queue's settings
 -- KEYS[4] inFlight    zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[5] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
 -- KEYS[6] due0  zset  id -> when it is visible, epoch ms; priority 0
@@ -16,18 +16,18 @@
 -- KEYS[13] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[14] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[16] changes  stream  what the scripts have changed
--- KEYS[17] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[16] changes  stream  the queue's changes
+-- KEYS[17] groupWakes  zset  group -> when it can have a turn, epoch ms
 --
--- ARGV[1] channel       text     announces when something becomes visible
+-- ARGV[1] channel       text     announces when messages become visible
 -- ARGV[2] nowMs         integer  the caller's clock, or -1 for the server's
--- ARGV[3] visibilityMs  text     counted from now; "-1" for what the queue says, "" for no change
+-- ARGV[3] visibilityMs  text     counted from now; "-1" for the queue's, "" for no change
 -- ARGV[4] client        text     the caller
--- ARGV[5] member        bytes    its priority and id
+-- ARGV[5] member        bytes    the message's priority and id
 -- ARGV[6] delivery      text     "<attempts> <token>"
 -- ARGV[7] progress      bytes
 --
--- returns when its visibility ends now as text, or "" when it was not the caller's any more
+-- returns when its visibility ends now as text, or "" when it was no longer the caller's
 local deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
 local member, delivery, progress = ARGV[5], ARGV[6], ARGV[7]
@@ -61,17 +61,17 @@ local ending = visibility and math.min(now + visibility, 9007199254740991) or ma
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
 if visibility then
-  -- at its limit the queue waits for the end of a visibility, however much is visible
+  -- at its limit the queue waits for the end of a visibility, however many messages are visible
   local isFull = ending < ends and isAtLimit(stored(config, 'concurrency'), inFlight, now)
   announce(isFull and {inFlight} or {inFlight, KEYS[17], unpack(due)}, ticks, ARGV[1], ending)
 end
-if visibility then bypassOomCheck(inFlight) end -- who extends keeps a message that would come twice else
+if visibility then bypassOomCheck(inFlight) end -- a refused extension would deliver the message twice
 local known, attempt = historyOf(failures, id) or '', attemptsOf(delivery)
 local line = string.format('~%d %.0f ', attempt, now) .. string.gsub(progress, '[\\\n]', ESCAPES) .. '\n'
 redis.call('HSET', failures, id, line .. string.sub(known, #progressIn(known) + 1))
 if visibility then redis.call('ZADD', inFlight, 'XX', string.format('%.0f', ending), member) end
 local log = openLog(settings.changes)
--- a handler can report without end: where the groups leave unread what they may, there is no entry
+-- a handler can report any number of times, so there is no entry while the stream is full
 if log and not isBehind(log, KEYS[16]) then
   noteChange(log, changeHead('g', attempt), id, progress)
   writeChanges(log, KEYS[16], config, ARGV[4])

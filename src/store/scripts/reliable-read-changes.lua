@@ -1,14 +1,14 @@
--- Read a page of the change stream without a group: the entries after one, and whether that one is still there. So what follows it is
--- all that happened since. The page ends with the entry that makes it longer than `bytes`.
+-- Read a page of the change stream without a group: the entries after one, and whether that one is still there, so that the page has
+-- all changes since. The page ends with the entry that makes it longer than `bytes`.
 --
--- KEYS[1] config   hash    what `setConfig` and pausing say
--- KEYS[2] changes  stream  what the scripts have changed
+-- KEYS[1] config   hash    the queue's settings
+-- KEYS[2] changes  stream  the queue's changes
 --
 -- ARGV[1] after   text     the id of an entry, or '0-0' for all
--- ARGV[2] epoch   text     of that entry; "" when it need not be there
--- ARGV[3] count   integer  so many entries at most
--- ARGV[4] bytes   integer  so many bytes of entries
--- ARGV[5] digest  text     of that entry; "" when it can be any of this id
+-- ARGV[2] epoch   text     the epoch of that entry; "" when it need not exist
+-- ARGV[3] count   integer  the most entries
+-- ARGV[4] bytes   integer  the size of the page
+-- ARGV[5] digest  text     the digest of that entry; "" for any entry of this id
 --
 -- returns {'ok' or 'off' when the queue keeps no changes; where the stream does not have that entry any more 'epoch', 'rewound' or 'trimmed';
 --   the epoch of the queue or "", the id of the last entry that there ever was or "", the entries as XRANGE gives them}
@@ -29,12 +29,12 @@ end
 
 local EDGE = 2048 -- bytes at each end of an entry: it can have 16 MiB
 
--- Of the length and of both ends; the caller makes the same.
+-- The digest of an entry's length and both ends; the caller computes the same.
 local function digestOf(value)
   return redis.sha1hex(#value .. ' ' .. string.sub(value, 1, EDGE) .. string.sub(value, -EDGE))
 end
 
--- Where two servers took writes at the same time, both can have an entry of this id.
+-- Whether the entry exists; if two servers took writes at the same time, both can have one of this id.
 local function hasEntry()
   local entry = redis.call('XRANGE', changes, after, after)[1]
   return entry and (not digest or digest == '' or digestOf(entry[2][2]) == digest)

@@ -1,16 +1,16 @@
--- Look at some of the groups that have claims, or had some lately, after a limit was changed: those that may have more from now on get a turn, and those
--- who wait look at once. One page of them; the caller goes on until the cursor is 0.
+-- Update one page of the groups that have claims, or had some lately, after a limit was changed: groups below the new limit get a turn, and waiting clients
+-- poll at once. The caller goes on until the cursor is 0.
 --
--- KEYS[1] config      hash  what `setConfig` and pausing say
+-- KEYS[1] config      hash  the queue's settings
 -- KEYS[2] inFlight    zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[3] due10       zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[4] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[3] due10       zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[4] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[5] groupTurns  zset  group -> its turn
--- KEYS[6] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[6] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[7] groups      hash  group -> its claims, and when they were
--- KEYS[8] groupPauses  zset  the groups that are paused
+-- KEYS[8] groupPauses  zset  the paused groups
 --
--- ARGV[1] channel  text     announces when something becomes visible
+-- ARGV[1] channel  text     announces when messages become visible
 -- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[3] cursor   text     0 for the first page
 --
@@ -37,8 +37,8 @@ for at = 1, #page[2], 2 do
   if #page[2][at] <= LONGEST_GROUP then names[#names + 1] = page[2][at] end
 end
 local groups = openGroups(keys, KEYS[1], milliseconds(ARGV[2]))
-groups.haveNone = redis.call('ZCARD', KEYS[2]) == 0 -- whatever their counts say
+groups.haveNone = redis.call('ZCARD', KEYS[2]) == 0 -- whatever the counts are
 local areCalled = refreshGroups(groups, names, {}, true)
--- after the last one in any case: a time that was there has become another one
+-- after the last page always, because an existing time may have changed
 if areCalled or page[1] == '0' then redis.call('PUBLISH', channel, '0') end
 return page[1]

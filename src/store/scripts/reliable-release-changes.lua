@@ -1,14 +1,14 @@
--- Say that a group has all entries up to one, although it did not read them as a group; it is made if there is none. Where the stream is
--- kept for the groups, what all of them have goes.
+-- Acknowledge all entries up to one for a group that did not read them as a group; create the group if there is none. If the stream is
+-- kept for groups, remove entries that all groups have acknowledged.
 --
--- KEYS[1] config   hash    what `setConfig` and pausing say
--- KEYS[2] changes  stream  what the scripts have changed
+-- KEYS[1] config   hash    the queue's settings
+-- KEYS[2] changes  stream  the queue's changes
 --
 -- ARGV[1] group  text
--- ARGV[2] id     text  of an entry that is there, or '0-0' for none
+-- ARGV[2] id     text  the id of an existing entry, or '0-0' for none
 --
--- returns 1; or 0, and nothing was done, when the queue keeps no changes, when the group is further, and when there is no such entry:
---   Redis went back in time, and what comes after the entry is not what the caller has
+-- returns 1; or 0, without a change, when the queue keeps no changes, when the group is further, and when there is no such entry:
+--   Redis went back in time, and has other entries than the caller
 local config, changes = KEYS[1], KEYS[2]
 local group, id = ARGV[1], ARGV[2]
 
@@ -22,7 +22,7 @@ local log = logOf(config)
 if not log then return 0 end
 if redis.call('EXISTS', changes) == 0 then
   if id ~= '0-0' then return 0 end
-  -- a stream that went takes changes with it, and what a group makes in its place must not hide that
+  -- a lost stream takes changes with it, and the stream that a new group creates must not hide that
   log.epoch = epochAfter(log.epoch)
   redis.call('HSET', config, 'changes', changesWith(log, log.epoch))
 end
@@ -38,13 +38,13 @@ if type(made) == 'table' and made.err then
 end
 if log.keep == 'g' then trimChanges(changes) end
 
--- The server counts what a group has not read only where it knows how much it has (from Redis 7 on). Where a stranger has set that count to
--- more than it can be, the lag stays unknown.
+-- The server knows a group's lag only if it knows how many entries the group has read (from Redis 7 on). If another program has set that count too
+-- high, the lag stays unknown.
 local stream = byName(redis.call('XINFO', 'STREAM', changes))
 local first = redis.call('XRANGE', changes, '-', '+', 'COUNT', 1)[1]
 if stream['entries-added'] and first and first[1] == id then
   redis.pcall('XGROUP', 'SETID', changes, group, id, 'ENTRIESREAD', stream['entries-added'] - stream.length + 1)
 end
--- A reader that asks for nothing: it shows other clients that the group has a reader.
+-- a read without entries, which shows other clients that the group has a reader
 redis.call('XREADGROUP', 'GROUP', group, 'released', 'COUNT', 1, 'STREAMS', changes, '0')
 return 1

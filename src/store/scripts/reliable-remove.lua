@@ -1,4 +1,4 @@
--- Remove messages by their ids: those that no consumer has, or any. Where they are large it removes only the first of them.
+-- Remove messages by their ids: only those that no consumer has, or any. If they are large, it removes only the first of them.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -14,20 +14,20 @@
 -- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[15] config  hash  what `setConfig` and pausing say
--- KEYS[16] changes  stream  what the scripts have changed
--- KEYS[17] completed    hash  id -> what is kept of a completed message
+-- KEYS[15] config  hash  the queue's settings
+-- KEYS[16] changes  stream  the queue's changes
+-- KEYS[17] completed    hash  id -> record of a completed message
 -- KEYS[18] completedAt  zset  id -> when it was completed, epoch ms
--- KEYS[19] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[20] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[19] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[20] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[21] groupTurns  zset  group -> its turn
--- KEYS[22] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[22] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[23] groups  hash  group -> its claims, and when they were
 -- KEYS[24] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[25] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[25] batchesAt  zset  finished batch -> when, epoch ms
 --
 -- ARGV[1] nowMs     integer  the caller's clock, or -1 for the server's
--- ARGV[2] alsoHeld  flag     also those that a consumer has; its acknowledgement will come too late
+-- ARGV[2] alsoHeld  flag     also messages that consumers have, whose acknowledgements will be too late
 -- ARGV[3] client    text     the caller
 -- ARGV[4..] ids     bytes*
 --
@@ -37,6 +37,8 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 local alsoHeld = ARGV[2] == '1'
 
 -- include shared/milliseconds.lua
+
+-- include shared/aside.lua
 
 -- include shared/locate.lua
 
@@ -70,13 +72,15 @@ for at = 4, #ARGV do
   local id = ARGV[at]
   local priority, visible, isTaken = locate(due, inFlight, id)
   local isHeld = isTaken and visible > now
-  local mayGo = priority and (alsoHeld or not isHeld)
+  -- a record that is in no schedule and not in flight is what is left of a message whose place was deleted
+  local isLost = not priority and redis.call('HEXISTS', messages, id) == 1
+  local mayGo = isLost or (priority and (alsoHeld or not isHeld))
   if mayGo then
     if isTooMuch(messages, id, MOST_BYTES) then break end
     local group = priority == GROUPED and groupOf(messages, id)
     if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id))
     elseif group then takeFromGroup(groups, group, id)
-    else redis.call('ZREM', due[priority + 1], id) end
+    elseif priority then redis.call('ZREM', due[priority + 1], id) end
     if group then
       if not claimsEnded[group] then names[#names + 1] = group end
       claimsEnded[group] = (claimsEnded[group] or 0) - (isTaken and 1 or 0)

@@ -1,11 +1,11 @@
--- Change a repeat, if no other client has changed it since the caller looked, and add the messages that come of the change: of
--- however many callers that prepare the same tick one does. The value of a repeat says how far it has come, so that it differs
+-- Change a repeat, if no other client has changed it since the caller read it, and add the messages of the change: of
+-- all callers that prepare the same tick, one succeeds. The value of a repeat contains the last tick, so that it differs
 -- after each tick; to the scripts it is only a text.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[3] failures    hash  id -> a line for each failed attempt
--- KEYS[4] repeats     hash  name -> the last tick, and how it goes on
+-- KEYS[4] repeats     hash  name -> the last tick and the definition
 -- KEYS[5] ticks       zset  name -> when its next message has to be prepared, epoch ms
 -- KEYS[6] inFlight    zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[7] due0  zset  id -> when it is visible, epoch ms; priority 0
@@ -18,31 +18,31 @@
 -- KEYS[14] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[15] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[16] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[17] config  hash  what `setConfig` and pausing say
--- KEYS[18] changes  stream  what the scripts have changed
--- KEYS[19] completed    hash  id -> what is kept of a completed message
+-- KEYS[17] config  hash  the queue's settings
+-- KEYS[18] changes  stream  the queue's changes
+-- KEYS[19] completed    hash  id -> record of a completed message
 -- KEYS[20] completedAt  zset  id -> when it was completed, epoch ms
--- KEYS[21] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[21] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[22] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[23] batchesAt  zset  batch that has finished -> when, epoch ms
--- KEYS[24] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[25] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[23] batchesAt  zset  finished batch -> when, epoch ms
+-- KEYS[24] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[25] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[26] groupTurns  zset  group -> its turn
 -- KEYS[27] groups  hash  group -> its claims, and when they were
 --
--- ARGV[1] channel     text     announces when something becomes visible
+-- ARGV[1] channel     text     announces when messages become visible
 -- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
 -- ARGV[3] name        bytes
 -- ARGV[4] expected    bytes    the value as the caller knows it, or "" for none
 -- ARGV[5] value       bytes    the new one, or "" for none
 -- ARGV[6] at          text     when the next message has to be prepared, epoch ms, or "" for never
--- ARGV[7] priority    integer  of the messages; 10 where their records have a group, which is the same for all
+-- ARGV[7] priority    integer  the priority of the messages; 10 if their records have a group, which is the same for all
 -- ARGV[8] withdrawn   bytes    the id of a message that is removed unless it is visible or a consumer has it, or ""
 -- ARGV[9] client      text     the caller
 -- ARGV[10..] items    bytes*   for each message three: its id, when it is visible, epoch ms, its record
 --
--- returns 1, or 0 when the value was another one; or, where the queue is too full for all of the messages, -1 less the number of those
---   for which there is room; then nothing was changed; -2147483648 when the groups have left too many changes unread: nothing was changed
+-- returns 1, or 0 when the value was another one; or, when the queue has no room for all messages, -1 less the number of messages
+--   that fit, and nothing was changed; -2147483648 when the groups have left too many changes unread, and nothing was changed
 local messages, deliveries, failures, repeats, ticks, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local due = {KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]}
 local channel, name, value, at, withdrawn = ARGV[1], ARGV[3], ARGV[5], ARGV[6], ARGV[8]
@@ -51,6 +51,8 @@ local priority = tonumber(ARGV[7])
 -- include shared/milliseconds.lua
 
 -- include shared/schedules.lua
+
+-- include shared/aside.lua
 
 -- include shared/settings.lua
 
@@ -78,7 +80,7 @@ local log = openLog(settings.changes)
 if size > 0 and isBehind(log, KEYS[18]) then return -2147483648 end
 local maxSize = size > 0 and setting(settings.maxSize, 1)
 if maxSize then
-  -- the message that goes makes room; one that is there is not added again
+  -- the withdrawn message makes room; an existing one is not added again
   local taken = redis.call('HLEN', messages) - (withdrawn ~= '' and redis.call('HEXISTS', messages, withdrawn) or 0)
   local room = math.max(0, maxSize - taken)
   if size > room then return -1 - room end
@@ -93,7 +95,7 @@ end
 if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first) end
 
 local ended = (settings.keepCompleted or settings.batched) and {}
-local touched = {} -- groups that get their places when all is done
+local touched = {} -- groups whose places are updated at the end
 
 local function forget(id)
   redis.call('HDEL', messages, id)
@@ -104,14 +106,14 @@ local function forget(id)
 end
 
 local function isToCome(schedule)
-  return tonumber(redis.call('ZSCORE', schedule, withdrawn) or 0) > now
+  return aside.whenOf(tonumber(redis.call('ZSCORE', schedule, withdrawn) or 0)) > now
 end
 
 if withdrawn ~= '' then
   for _, each in ipairs(due) do
     if isToCome(each) then
       forget(withdrawn)
-      redis.call('ZREM', each, withdrawn) -- last: while it is here, the same can be done again
+      redis.call('ZREM', each, withdrawn) -- last: until then the same change can be repeated
     end
   end
   if settings.grouped and isToCome(groups.schedule) then
@@ -126,7 +128,7 @@ if withdrawn ~= '' then
   end
 end
 
--- Where a message with a group comes from a script, its record has the group.
+-- Adds a message; for one with a group, the record has the group.
 local function enter(id, visible, record)
   local _, _, _, _, group = readMeta(record)
   if priority ~= GROUPED or not group then
@@ -161,6 +163,6 @@ if settings.keepCompleted then
   forgetCompleted(KEYS[19], KEYS[20], ended)
   publishEnds(messages, ended)
 end
--- the last step: after an error above the same can be done again
+-- the last step: after an error above the same change can be repeated
 if value == '' then redis.call('HDEL', repeats, name) else redis.call('HSET', repeats, name, value) end
 return 1

@@ -13,19 +13,19 @@
 -- KEYS[11] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[12] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[14] config  hash  what `setConfig` and pausing say
--- KEYS[15] changes  stream  what the scripts have changed
--- KEYS[16] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[17] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[14] config  hash  the queue's settings
+-- KEYS[15] changes  stream  the queue's changes
+-- KEYS[16] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[17] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[18] groupTurns  zset  group -> its turn
--- KEYS[19] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[19] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[20] groups  hash  group -> its claims, and when they were
 --
--- ARGV[1] channel   text     announces when something becomes visible
+-- ARGV[1] channel   text     announces when messages become visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[3] id        bytes
--- ARGV[4] when      text     it becomes visible after this delay in ms, or at "@" and epoch ms, not before now; "" for when it did
--- ARGV[5] priority  integer  0 to 9; -1 for the one it has
+-- ARGV[4] when      text     the new delay in ms, or "@" and epoch ms, not before now; "" for no change
+-- ARGV[5] priority  integer  0 to 9; -1 for no change
 -- ARGV[6] client    text     the caller
 --
 -- returns when it becomes visible as text, or "" when there is no such message or a consumer has it; "-3" when the time exceeds 2^53-1
@@ -36,6 +36,8 @@ local id, when = ARGV[3], ARGV[4]
 -- include shared/milliseconds.lua
 
 -- include shared/schedules.lua
+
+-- include shared/aside.lua
 
 -- include shared/locate.lua
 

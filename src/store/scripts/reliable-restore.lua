@@ -1,7 +1,8 @@
--- Put messages back as they were: with their due times, attempts, failures, headers and payloads. Where the id is there, the message
--- stays as it is, unless the caller names the due time that it has, or when its visibility ends where a consumer has it: then the message
--- that is put back takes its place, and waits; one that is there no more was handled, and nothing is put back. Neither the bound of the queue nor a pause applies: these messages were accepted before.
--- The caller bounds the script's time by how many messages it sends.
+-- Restore messages with their due times, attempts, failures, headers and payloads. An existing message of the same id
+-- stays unchanged, unless the caller names its due time, or the end of its visibility if a consumer has it: then the restored message
+-- takes its place, and waits. If the message to replace no longer exists, it was handled, and nothing is restored. A record that is in no
+-- schedule and not in flight counts as absent. Neither `maxSize` nor a pause applies, because these
+-- messages were accepted before. The caller limits the script's time by the number of messages.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -18,30 +19,34 @@
 -- KEYS[13] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[14] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[15] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[16] config  hash  what `setConfig` and pausing say
--- KEYS[17] changes  stream  what the scripts have changed
--- KEYS[18] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[19] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[16] config  hash  the queue's settings
+-- KEYS[17] changes  stream  the queue's changes
+-- KEYS[18] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[19] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[20] groupTurns  zset  group -> its turn
--- KEYS[21] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[21] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[22] groups  hash  group -> its claims, and when they were
 --
--- ARGV[1] channel  text    announces when something becomes visible
+-- ARGV[1] channel  text    announces when messages become visible
 -- ARGV[2] client   text    the caller
--- ARGV[3] known    flag    1 when the readers of the change stream know the messages: it has their ids then and nothing else
+-- ARGV[3] known    flag    1 when the readers of the change stream know the messages: the entry then has only their ids
 -- ARGV[4..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
---   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for what is not given; failures, group, headers and payload;
+--   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for missing ones; failures, group, headers and payload;
 --   with a group "g<bytes of it>" is in the place of the priority; of a dead letter with a group, which takes no turns, "<priority>d<bytes of it>"
 --
--- returns what became of each message: 1 restored, 2 restored in the place of another, 0 the id was there, 3 the message that it may
---   replace was not there
+-- returns the outcome of each message: 1 restored, 2 restored in the place of another, 0 the id exists, 3 the message that it may
+--   replace does not exist
 local messages, deliveries, failures, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[18]}
 local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 -- include shared/schedules.lua
 
+-- include shared/aside.lua
+
 -- include shared/locate.lua
+
+-- include shared/placed.lua
 
 -- include shared/record.lua
 
@@ -70,7 +75,7 @@ local function readDetails(text)
   }
 end
 
--- Before anything is changed: the earliest of them is published.
+-- Before any change: the earliest time is published.
 local details, first = {}, nil
 for at = 4, #ARGV, 3 do
   local detail = readDetails(ARGV[at + 1])
@@ -83,7 +88,7 @@ local log, now = logOf(KEYS[16]), milliseconds(-1)
 local settings = stored(KEYS[16], 'concurrency', 'grouped')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[18], order = KEYS[19], turns = KEYS[20], wakes = KEYS[21], states = KEYS[22]}, KEYS[16], now)
 
--- In this order, so that after an error between them nothing that has a record is in no schedule.
+-- In this order, so that after an error between the writes every record is in a schedule.
 local function put(id, detail, body)
   local rest = body
   if detail.history > 0 then
@@ -114,7 +119,13 @@ local function restore(id, detail, body)
     put(id, detail, body)
     return 1
   end
-  if not detail.replaces then return 0 end
+  if not detail.replaces then
+    if isPlaced(due, inFlight, id) then return 0 end
+    redis.call('HDEL', deliveries, id)
+    redis.call('HDEL', failures, id)
+    put(id, detail, body)
+    return 1
+  end
   local priority, visible, isTaken = locate(due, inFlight, id)
   if not priority or visible ~= detail.replaces then return 0 end
   redis.call('HDEL', deliveries, id)

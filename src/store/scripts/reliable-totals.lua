@@ -1,7 +1,7 @@
--- How many messages are visible, how many of them no consumer could get now, because of a pause or a limit, and how many groups and batches there
--- are. Changes nothing.
+-- Count the visible messages, those of them that a pause or a limit holds back, and the groups and batches.
+-- Changes nothing.
 --
--- KEYS[1] config    hash  what `setConfig` and pausing say
+-- KEYS[1] config    hash  the queue's settings
 -- KEYS[2] inFlight  zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[3] due0  zset  id -> when it is visible, epoch ms; priority 0
 -- KEYS[4] due1  zset  id -> when it is visible, epoch ms; priority 1
@@ -13,26 +13,29 @@
 -- KEYS[10] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[11] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[12] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[13] due10  zset  id -> when it is visible, epoch ms; of those with a group
--- KEYS[14] rate  string  the claims of the last stretch of time, where there is a limit to their rate
--- KEYS[15] groupOrder  zset  group, when it is visible, and id of those with a group, in the order of their bytes
+-- KEYS[13] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[14] rate  string  the claims of the last period, if their rate is limited
+-- KEYS[15] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[16] groupTurns  zset  group -> its turn
--- KEYS[17] groupWakes  zset  group -> from when on it can have a turn, epoch ms
+-- KEYS[17] groupWakes  zset  group -> when it can have a turn, epoch ms
 -- KEYS[18] groups  hash  group -> its claims, and when they were
--- KEYS[19] groupPauses  zset  the groups that are paused
+-- KEYS[19] groupPauses  zset  the paused groups
 -- KEYS[20] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
--- KEYS[21] batchesAt  zset  batch that has finished -> when, epoch ms
+-- KEYS[21] batchesAt  zset  finished batch -> when, epoch ms
+-- KEYS[22] taskPauses  zset  paused task -> its number
 --
 -- ARGV[1] nowMs  integer  the caller's clock, or -1 for the server's
--- ARGV[2] most   integer  so many groups that may have a message are looked at, and as many paused ones; what others have counts as not held back
+-- ARGV[2] most   integer  the most groups with a possible message to examine, and the most paused ones; messages of further groups count as not held back
 --
--- returns {visible, those of them that are paused, those that wait for a limit, groups with a turn, groups that wait for a time, paused groups, batches
---   that have not finished, batches that have, messages in flight, when the rate of the queue admits the next claim as text, or "" for now}
+-- returns {visible, visible held back by a pause, by a limit, groups with a turn, groups that wait for a time, paused groups, batches
+--   that have not finished, batches that have, messages in flight, paused tasks, when the rate of the queue admits the next claim as text, or "" for now}
 local config, inFlight = KEYS[1], KEYS[2]
 local due = {KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]}
 local turns, wakes, pauses = KEYS[16], KEYS[17], KEYS[19]
 
 -- include shared/milliseconds.lua
+
+-- include shared/aside.lua
 
 -- include shared/settings.lua
 
@@ -47,7 +50,7 @@ local turns, wakes, pauses = KEYS[16], KEYS[17], KEYS[19]
 -- include shared/groups.lua
 
 local now, most = milliseconds(ARGV[1]), tonumber(ARGV[2])
-local settings = stored(config, 'pollPaused', 'concurrency', 'rateLimit', 'grouped', 'groupConcurrency', 'groupRateLimit')
+local settings = stored(config, 'pollPaused', 'concurrency', 'rateLimit', 'grouped', 'groupConcurrency', 'groupRateLimit', 'tasks')
 local plain = 0
 for _, schedule in ipairs(due) do plain = plain + redis.call('ZCOUNT', schedule, '-inf', now) end
 local grouped = redis.call('ZCOUNT', KEYS[13], '-inf', now)
@@ -60,6 +63,11 @@ if grouped > 0 then
     local prefix = prefixOf(group)
     return redis.call('ZLEXCOUNT', groups.order, '[' .. prefix, '(' .. placeOf(group, now + 1, ''))
   end
+  -- those whose time has come; turns and pauses have none
+  local function firstOf(zset)
+    local upTo = zset == wakes and now or '+inf'
+    return namesOf(most, function(many) return redis.call('ZRANGEBYSCORE', zset, '-inf', upTo, 'LIMIT', 0, many) end)
+  end
   local function known(names)
     local short = {}
     for _, name in ipairs(names) do
@@ -67,10 +75,10 @@ if grouped > 0 then
     end
     return short
   end
-  for _, group in ipairs(known(redis.call('ZRANGE', pauses, 0, most - 1))) do paused = paused + visibleIn(group) end
-  -- the others wait for the end of a claim, or for a time
-  local names, seen, has = redis.call('ZRANGE', turns, 0, most - 1), {}, 0
-  for _, group in ipairs(redis.call('ZRANGEBYSCORE', wakes, '-inf', now, 'LIMIT', 0, most)) do push(names, group) end
+  for _, group in ipairs(known(firstOf(pauses))) do paused = paused + visibleIn(group) end
+  -- other groups wait for the end of a claim, or for a time
+  local names, seen, has = firstOf(turns), {}, 0
+  for _, group in ipairs(firstOf(wakes)) do push(names, group) end
   names = known(names)
   local texts = of.statesOf(groups, names)
   local inThem = 0
@@ -89,6 +97,25 @@ if grouped > 0 then
   available = plain + (isAll and has or has + math.max(0, grouped - paused - inThem))
 end
 
+-- Messages that polls have set aside are visible and paused, except those that come back after their task was resumed.
+local setAside, pausedTasks = 0, 0
+if settings.tasks then
+  local schedules = {KEYS[13], unpack(due)}
+  for _, schedule in ipairs(schedules) do setAside = setAside + redis.call('ZCOUNT', schedule, aside.text, aside.to) end
+  pausedTasks = redis.call('ZCOUNT', KEYS[22], 1, aside.most)
+  local back = namesOf(16, function(many)
+    return redis.call('ZRANGEBYSCORE', KEYS[22], aside.resumed + 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', 0, many)
+  end)
+  paused = paused + setAside
+  for n = 2, #back, 2 do
+    local low, high = aside.range(tonumber(back[n]) - aside.resumed)
+    for _, schedule in ipairs(schedules) do
+      local here = redis.call('ZCOUNT', schedule, low, high)
+      paused, available = paused - here, available + here
+    end
+  end
+end
+
 local opens = ''
 local concurrency, rate = setting(settings.concurrency, 1, MOST_CLAIMS), rateOf(settings.rateLimit)
 if concurrency then available = math.min(available, math.max(0, concurrency - claimsNow(inFlight, now))) end
@@ -98,7 +125,7 @@ if rate then
   local at = opensAt(rate, window)
   opens = at and string.format('%.0f', at) or ''
 end
-local visible = plain + grouped
+local visible = plain + grouped + setAside
 if settings.pollPaused == '1' then paused, available = visible, 0 end
 
 local isShort = redis.call('HSTRLEN', KEYS[20], 'n') <= 16
@@ -106,5 +133,5 @@ local unfinished = isShort and setting(redis.call('HGET', KEYS[20], 'n'), 0) or 
 local ready = redis.call('ZCARD', turns) - (redis.call('ZSCORE', turns, '') and 1 or 0)
 return {
   visible, paused, math.max(0, visible - paused - available), ready, redis.call('ZCARD', wakes), redis.call('ZCARD', pauses), unfinished,
-  redis.call('ZCARD', KEYS[21]), redis.call('ZCARD', inFlight), opens
+  redis.call('ZCARD', KEYS[21]), redis.call('ZCARD', inFlight), pausedTasks, opens
 }

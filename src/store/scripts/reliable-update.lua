@@ -1,7 +1,7 @@
 -- Give a message that no consumer has another payload; its headers and times stay.
 --
 -- KEYS[1] messages  hash  id -> record
--- KEYS[2] config    hash  what `setConfig` and pausing say
+-- KEYS[2] config    hash  the queue's settings
 -- KEYS[3] inFlight  zset  priority and id -> when its visibility ends, epoch ms
 -- KEYS[4] due0  zset  id -> when it is visible, epoch ms; priority 0
 -- KEYS[5] due1  zset  id -> when it is visible, epoch ms; priority 1
@@ -13,8 +13,8 @@
 -- KEYS[11] due7  zset  id -> when it is visible, epoch ms; priority 7
 -- KEYS[12] due8  zset  id -> when it is visible, epoch ms; priority 8
 -- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[14] changes  stream  what the scripts have changed
--- KEYS[15] due10  zset  id -> when it is visible, epoch ms; of those with a group
+-- KEYS[14] changes  stream  the queue's changes
+-- KEYS[15] due10  zset  id -> when it is visible, epoch ms; messages with a group
 --
 -- ARGV[1] nowMs    integer  the caller's clock, or -1 for the server's
 -- ARGV[2] id       bytes
@@ -27,6 +27,8 @@ local messages, inFlight, id, payload = KEYS[1], KEYS[3], ARGV[2], ARGV[3]
 local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[15]}
 
 -- include shared/milliseconds.lua
+
+-- include shared/aside.lua
 
 -- include shared/locate.lua
 
@@ -43,7 +45,7 @@ local record = redis.call('HGET', messages, id)
 local priority, visible, isTaken = locate(due, inFlight, id)
 if not record or not priority then return 0 end
 local _, _, headers, rest = readMeta(record)
--- the payload decides too, because this may be sent again when a consumer has what the first attempt left
+-- also compares the payload, because the script may be sent again while a consumer has the message that the first attempt changed
 if isTaken and visible > milliseconds(ARGV[1]) then return string.sub(record, rest + headers) == payload and 1 or 0 end
 local updated = string.sub(record, 1, rest + headers - 1) .. payload
 redis.call('HSET', messages, id, updated)

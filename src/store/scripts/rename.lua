@@ -1,12 +1,12 @@
--- Give the keys of one object other names, together. What stood under these names is gone, or keeps them.
+-- Give the keys of one object other names, together. Existing keys of these names are deleted, or prevent it.
 --
 -- KEYS[1] first      any  a key of the object
--- KEYS[2] second     any  the other one; the same again where the object has one key
+-- KEYS[2] second     any  the other key; the same again if the object has one key
 -- KEYS[3] newFirst   any  the new name of the first
 -- KEYS[4] newSecond  any  the new name of the second
 --
 -- ARGV[1] replace  flag  also when one of the new names is taken
--- ARGV[2] channel  text  where the head of the schedule under its new name is announced; empty for a list
+-- ARGV[2] channel  text  the channel that announces the head of the renamed schedule; empty for a list
 --
 -- returns 1 when renamed, 0 when a new name is taken, -1 when there is nothing to rename
 if redis.call('EXISTS', KEYS[1]) + redis.call('EXISTS', KEYS[2]) == 0 then return -1 end

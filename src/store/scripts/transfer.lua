@@ -2,44 +2,44 @@
 -- Works for about `budgetUs` and then returns, however many are left (by `limit` where the clock stands still in
 -- scripts); each round of the loop is complete in itself, and the destination is pushed to first, so that an error
 -- leaves everything not yet moved where it was.
--- An entry that cannot be read goes to the quarantine list and never stops the rest: the script walks no long order list for it.
--- Where the quarantine cannot take such an entry, the entry is due again an hour later.
+-- An unreadable entry goes to the quarantine list and never stops the rest: the script does not walk a long order list for it.
+-- If the quarantine cannot take such an entry, the entry is due again an hour later.
+-- Then it promotes a part of the first bucket whose time has come. Messages due after the first message of a bucket wait for the bucket, so if the minute of
+-- the bucket has begun, this comes first.
 --
 -- KEYS[1] timeouts     zset    packed entry -> due time, epoch ms
 -- KEYS[2] order        list    packed entries in offer order
 -- KEYS[3] destination  list    payloads ready to be taken
 -- KEYS[4] quarantine   list    what could not be read, as "<reason> <epoch ms> <bytes>"
 -- KEYS[5] leader       string  "<epoch ms at which the lease ends> <client>", which expires with the lease
+-- KEYS[6] wheel        zset    minute of a bucket -> when the bucket is promoted, epoch ms
 --
 -- ARGV[1] channel   text     where the script publishes the time of the followers' next transfer
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[3] budgetUs  integer  microseconds to work before returning
 -- ARGV[4] limit     integer  most entries to move or set aside
--- ARGV[5] client    text     who calls
+-- ARGV[5] client    text     the caller
 -- ARGV[6] leaseMs   integer  the longest lease: that of a leader that drains a backlog
 -- ARGV[7] leastLeaseMs  integer  the shortest lease of a leader that has moved all that was due
--- ARGV[8] subscribersPerLeaseMs  integer  such a lease is one millisecond longer for so many subscribers
+-- ARGV[8] subscribersPerLeaseMs  integer  the shortest lease is one millisecond longer for each this many subscribers
 -- ARGV[9] idleMs    integer  when nothing is left, the followers wait this long
 -- ARGV[10] announce  flag     publish even if nothing was moved
 -- ARGV[11] renew    flag     the followers know of an earlier time than the caller's lease: take a new lease and publish it
--- ARGV[12] bytes    integer  none is moved or set aside after the entry that brings them to so many bytes
--- ARGV[13] largeHead  text   the due time of a large entry that was seen as the next one not long ago, or "": as a reply said it
--- ARGV[14] largeFirst  text  the due time of a large entry that was seen as the first one of the order list not long ago, or "": the same
+-- ARGV[12] bytes    integer  move or set aside no more once the entries have this many bytes
+-- ARGV[13] largeHead  text   the due time of a large entry that was recently the next one, from an earlier reply, or ""
+-- ARGV[14] largeFirst  text  the due time of a large entry that was recently the first of the order list, from an earlier reply, or ""
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
 --   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script,
 --   who leads: "self", "other" or "none", when that lease ends or 0, elements of the order list in no schedule set aside,
 --   the server's error about the quarantine list or "", malformed entries put off because the quarantine cannot take them,
---   `largeHead` and `largeFirst` of the caller's next transfer}
-local timeouts, order, destination, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+--   `largeHead` and `largeFirst` of the caller's next transfer, steps of promotions: elements and buckets, the server's error about the wheel or ""}
+local timeouts, order, destination, quarantine, wheel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
 local channel = ARGV[1]
 local budget, limit, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[12])
 
-local function microseconds()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
+-- include shared/microseconds.lua
 
 local started = microseconds()
 local nowExact = started / 1000
@@ -53,6 +53,12 @@ local function timeLeft()
 end
 
 -- include shared/entry-layout.lua
+
+-- include shared/next-step.lua
+
+-- include shared/wheel.lua
+
+-- include shared/wheel-promotion.lua
 
 local SHORT = 1000 -- elements of an order list that is walked for an entry that cannot be delivered
 local LATER_MS = 3600000
@@ -80,8 +86,8 @@ local function setAside(reason, entry)
   return true
 end
 
--- Large entries that are not due are not read by each transfer. Whether one is still there is not asked for: to count it Redis compares all of it.
--- Where it is gone, the next transfer comes early, and entries leave the order list one by one, until the caller has forgotten it.
+-- Transfers do not read a large entry again while it is not due. They do not ask whether it is still there, because Redis would compare all of it.
+-- If it is gone, the next transfer comes early, and entries leave the order list one by one, until the caller has forgotten it.
 local largeHead, largeFirst = ARGV[13], ARGV[14]
 local function isAhead(due)
   return due ~= '' and tonumber(due) > nowExact
@@ -89,27 +95,46 @@ end
 if not isAhead(largeHead) then largeHead = '' end
 if not isAhead(largeFirst) then largeFirst = '' end
 
--- Nothing says how large entries are before they are read: so few at first, and never more than so many at once.
+-- The number of entries to read first and at most, because their size is unknown before they are read.
 local FIRST_READ, MOST_READ = 2, 64
 local bytes = 0
 
--- Most transfers find one due entry or none: the first two say so, and what is due next. Where a large one is known they are not read.
+-- Most transfers find one due entry or none: the first two entries show that, and the next due time. They are not read if a large one is known.
 local nowMs = math.floor(nowExact)
-local isNone, isOne, peeked, afterHead, firstDue = false, false, {}, {}, {}
+-- The due time up to which messages are delivered: those of an overdue bucket go first.
+local deliverUpTo = nowMs
+-- `promoted` counts what the wheel lost to this script: here the foreign members that were removed, later also what was promoted.
+local bucket, wheelError, promoted = firstBucket(wheel)
+local isMore = promoted > 0 and not bucket[1]
+local reached = bucket[1] and promotionOf(horizonOf(wheel, nowMs))
+local promotes = bucket[1] and tonumber(bucket[2]) <= reached
+-- a bucket that this user cannot access, or not while a slot of a cluster moves, must not stop the rest
+local isHeldUp = promotes
+  and type(redis.pcall('EXISTS', wheelKey(wheel, 'gone-' .. bucket[1]), wheelKey(wheel, 'wheel-' .. bucket[1]))) ~= 'number'
+local function promote()
+  local steps, problem
+  steps, bucket, problem, isHeldUp, isMore = promoteBuckets(timeouts, wheel, bucket, reached)
+  promoted, promotes = promoted + steps, false
+  if problem ~= '' then wheelError = problem end
+end
+-- Due messages wait for a late bucket. If the bucket ends here, they are delivered here: another program could write another bucket before the next transfer.
+if promotes and not isHeldUp and bucket[1] * MINUTE <= nowMs then promote() end
+if bucket[1] and not isHeldUp and tonumber(bucket[2]) <= reached then deliverUpTo = math.min(nowMs, bucket[1] * MINUTE - 1) end
+local nothingDue, singleDue, peeked, afterHead, firstDue = false, false, {}, {}, {}
 if largeHead == '' then
   peeked = redis.call('ZRANGE', timeouts, 0, 0, 'WITHSCORES')
   local due = tonumber(peeked[2])
-  isNone = not peeked[1] or due and due > nowMs
-  if due and due >= 0 and due <= nowMs then
+  nothingDue = not peeked[1] or due and due > deliverUpTo
+  if due and due >= 0 and due <= deliverUpTo then
     afterHead = redis.call('ZRANGE', timeouts, 1, 1, 'WITHSCORES')
     local nextDue = tonumber(afterHead[2])
-    isOne = not afterHead[1] or nextDue and nextDue > nowMs
-    firstDue = {peeked[1], not isOne and nextDue and afterHead[1] or nil}
+    singleDue = not afterHead[1] or nextDue and nextDue > deliverUpTo
+    firstDue = {peeked[1], not singleDue and nextDue and afterHead[1] or nil}
   end
 end
 
 local negative, isRefused = 0, false
-while negative < 100 and bytes < most and not isRefused and not isNone and not isOne do
+while negative < 100 and bytes < most and not isRefused and not nothingDue and not singleDue do
   local below = redis.call('ZRANGEBYSCORE', timeouts, '-inf', '(0', 'LIMIT', 0, FIRST_READ)
   for _, entry in ipairs(below) do
     isRefused = not setAside('negative-due', entry)
@@ -128,10 +153,10 @@ local orderError = ''
 local function lateOf(entry)
   return math.max(0, nowMs - (firstDue[1] == entry and peeked[2] or redis.call('ZSCORE', timeouts, entry)))
 end
-local done, overdue = 0, math.min(limit, isNone and 0 or isOne and 1 or redis.call('ZCOUNT', timeouts, 0, now))
+local done, overdue = 0, math.min(limit, nothingDue and 0 or singleDue and 1 or redis.call('ZCOUNT', timeouts, 0, string.format('%.0f', deliverUpTo)))
 local size, sub = 10, string.sub
 while done < overdue and bytes < most do
-  -- A page: the next entries that are readable and, where they belong into the order list, lead it. Read in steps.
+  -- A page: the next entries that are readable and lead the order list, if they belong in it. Read in steps.
   local page = math.min(size, overdue - done)
   local payloads, ordered, run, matched = {}, {}, 0, 0
   local first, read
@@ -139,7 +164,7 @@ while done < overdue and bytes < most do
   while isWhole and run < page and bytes < most do
     local from, seen, step = run, done + run, FIRST_READ
     if seen > 0 then
-      -- as many as fit by the mean of those before
+      -- as many as fit by the mean size so far
       step = (most - bytes) * seen / bytes
       step = step < MOST_READ and math.max(1, math.floor(step)) or MOST_READ
     end
@@ -164,7 +189,7 @@ while done < overdue and bytes < most do
     if orderedCount == 0 then
       run = from + count
     else
-      -- Others are read where the first one is the one that is expected: a stranger's can be of any size.
+      -- the others are read only if the first one is the expected one: an element of another program can be of any size
       local head, rest, at = false, {}, 0
       if largeFirst == '' then head = redis.pcall('LINDEX', order, matched) end
       if type(head) == 'table' then orderError = head.err end
@@ -191,9 +216,9 @@ while done < overdue and bytes < most do
   if not first then break end
 
   if run > 0 then
-    -- asked for the first only: the server takes long to write a score as text
+    -- only for the first one: the server takes long to write a score as text
     if moved == 0 then lateness = lateOf(first) end
-    -- They are the lowest ranks of the schedule and the first of the order list: three commands move all of them.
+    -- These are the lowest ranks of the schedule and the first of the order list: three commands move all of them.
     redis.call('RPUSH', destination, unpack(payloads, 1, run))
     if matched > 0 then redis.call('LTRIM', order, matched, -1) end
     redis.call('ZREMRANGEBYRANK', timeouts, lowest, lowest + run - 1)
@@ -244,33 +269,48 @@ while mayHaveOrphans and largeFirst == '' and orphans < 100 and (orphans == 0 or
   orphans = orphans + 1
 end
 
+local workedUs = budget - timeLeft()
+if promotes then
+  promote()
+  nothingDue, singleDue = false, false
+end
+
 local function readNext()
-  if isNone then return peeked end
-  if isOne and moved == 1 then return afterHead end
-  local isKnown = largeHead ~= '' and redis.call('ZCARD', timeouts) > 0 and redis.call('ZCOUNT', timeouts, 0, '(' .. largeHead) == 0
-  if isKnown then return {nil, largeHead} end
+  if nothingDue then return peeked end
+  if singleDue and moved == 1 then return afterHead end
+  local headIsLarge = largeHead ~= '' and redis.call('ZCARD', timeouts) > 0 and redis.call('ZCOUNT', timeouts, 0, '(' .. largeHead) == 0
+  if headIsLarge then return {nil, largeHead} end
   return redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 end
 local nextOne = readNext()
--- What cannot be read, and is large, would be read here by each transfer until its time comes.
+-- Each transfer would read a large unreadable entry here until its time comes, so it is set aside now.
 if nextOne[1] and #nextOne[1] > LARGE and not layout(nextOne[1]) and setAside('malformed', nextOne[1]) then
   malformed = malformed + 1
-  isNone, isOne = false, false
+  nothingDue, singleDue = false, false
   nextOne = readNext()
 end
 local following = nextOne[2]
 if following and nextOne[1] and #nextOne[1] > LARGE then largeHead = following
 elseif not following then largeHead = '' end
-if lowest > 0 and quarantineError == '' then following = now end -- others with a negative due time
+if lowest > 0 and quarantineError == '' then following = now end -- there are more with a negative due time
+-- The next transfer is for the earlier of the head and the next promotion.
+local nextPromotion = isMore and now
+if bucket[2] and not isHeldUp then
+  local at = tonumber(bucket[2])
+  -- After the clock was set back the promotion goes on. A time between two promotions, which another program has written, waits for the second one.
+  at = at <= reached and math.min(at, nowMs) or math.max(at, reached + MINUTE)
+  nextPromotion = string.format('%.0f', math.max(0, at))
+end
+if nextPromotion and (not following or tonumber(nextPromotion) < tonumber(following)) then following = nextPromotion end
 local due = tonumber(following)
 
--- Who leads: docs/decisions/0039. A lease of a length that the script does not give is none: a clock was set.
+-- Who leads: docs/decisions/0039. A lease of a length that the script never writes does not count: a clock was set.
 local client, leaseMs = ARGV[5], tonumber(ARGV[6])
 local leastLeaseMs, subscribersPerLeaseMs = tonumber(ARGV[7]), tonumber(ARGV[8])
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 0
-local worked = moved + malformed + negative > 0
+local worked = moved + malformed + negative + promoted > 0
 local leader, leaseUntil = 'none', 0
--- no more than a lease has: what a stranger writes there may be of any size
+-- only the length of a lease, because another program can have written any size
 local lease = redis.pcall('GETRANGE', KEYS[5], 0, 99)
 if type(lease) == 'string' then
   local ends, holder = string.match(lease, '^(%d+) (.*)$')
@@ -287,26 +327,26 @@ if due and due <= nowExact then
 elseif moved > 0 and subscribers > 1 then
   wanted = math.min(leaseMs, math.max(leastLeaseMs, math.floor(subscribers / subscribersPerLeaseMs)))
 end
-local isKnown = false -- the followers wait for long enough
+local followersKnow = false -- they wait for long enough
 if wanted > 0 and leader ~= 'other' then
   -- Half a lease is enough: the caller's next transfer may be that late.
   if leader == 'self' and not renews and due and leaseUntil - math.max(due, nowExact) >= wanted / 2 then
-    isKnown = true
+    followersKnow = true
   else
     leaseUntil = math.floor(nowExact) + wanted
-    -- where the server refuses this, the followers wait all the same
+    -- if the server refuses this, the followers wait all the same
     local taken = redis.pcall('SET', KEYS[5], string.format('%.0f ', leaseUntil) .. client, 'PX', wanted)
     leader = taken.ok and 'self' or 'none'
   end
 elseif not worked then
-  isKnown = leader == 'other' or leader == 'self' and not renews and due and due < leaseUntil
+  followersKnow = leader == 'other' or leader == 'self' and not renews and due and due < leaseUntil
 end
 local announced = due and math.max(due, leaseUntil) or nowExact + tonumber(ARGV[9])
-if (worked or renews or ARGV[10] == '1') and not isKnown and announced < 9007199254740992 then
+if (worked or renews or ARGV[10] == '1') and not followersKnow and announced < 9007199254740992 then
   redis.call('PUBLISH', channel, string.format('%.0f', math.floor(announced)))
 end
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
-  malformed, negative, subscribers, orderError, budget - timeLeft(), leader, string.format('%.0f', leaseUntil),
-  orphans, quarantineError, postponed, largeHead, largeFirst
+  malformed, negative, subscribers, orderError, workedUs, leader, string.format('%.0f', leaseUntil),
+  orphans, quarantineError, postponed, largeHead, largeFirst, promoted, wheelError
 }

@@ -1,17 +1,19 @@
--- A part of reliable-poll.lua: `claimPlain` claims messages without a group, those of the highest priority first, until `handed` is `want`.
+-- A part of reliable-poll.lua: `claimPlain` claims at most `most` messages without a group, those of the highest priority first, calls `give` with each
+-- one's part of the reply, and returns how many it claimed.
 
 local byte = string.byte
-local function claimPlain()
-  for at = 10, 1, -1 do
+local function claimPlain(most, give)
+  local total = 0
+  for at = #due, 1, -1 do
     local digit = tostring(at - 1)
     while not isFull do
-      local page = visibleOf(at, math.min(math.max(want - handed, least), 100))
+      local page = visibleOf(at, math.min(math.max(most - total, least), 100))
       if #page == 0 then break end
       local ids, size, found = {}, 0, 0
       for n = 1, #page, 2 do
         local id = page[n]
         size = size + #id
-        if size > BYTES and n > 1 then break end -- each is copied some ten times from here on
+        if size > BYTES and n > 1 then break end -- from here on each record is copied about ten times
         found = found + 1
         ids[found] = id
       end
@@ -22,21 +24,22 @@ local function claimPlain()
       looked = looked + #ids
       local claimed, written, given, kept, strangers = {}, {}, 0, nil, nil
       for n, id in ipairs(ids) do
-        if handed + given == want then
+        if total + given == most then
           for after = #ids, n, -1 do ids[after] = nil end
           break
         end
         local record, attempts = records[n], delivered[n] and attemptsOf(delivered[n]) or 0
-        if not record then -- it is in the schedule only, and no message
+        if not record then -- the schedule has an id without a message
           strangers = strangers or {}
           strangers[#strangers + 1] = id
         else
           local expires, limit, outcome -- most records have no meta data, and most messages do not end here
           if byte(record) ~= 0 then expires, limit = readMeta(record) end
           if expires and expires <= now or attempts >= (limit or limitOfAll) then outcome = endOf(id, attempts, expires, limit) end
-          if outcome == 'kept' then
+          local score = asideOf and not outcome and asideOf(record, at - 1, page[2 * n])
+          if outcome == 'kept' or score then
             kept = kept or {}
-            kept[#kept + 1], kept[#kept + 2] = string.format('%.0f', now + LATER_MS), id
+            kept[#kept + 1], kept[#kept + 2] = score or string.format('%.0f', now + LATER_MS), id
           elseif not outcome then
             local delivery = delivered[n] and isSuspect(delivered[n]) and attempts + 1 .. ' ~' .. token or byAttempt[attempts + 1]
               or newDelivery(attempts + 1)
@@ -56,11 +59,12 @@ local function claimPlain()
         end
       end
       if strangers then forget(strangers) end
-      if #ids > 0 then redis.call('ZREMRANGEBYRANK', due[at], 0, #ids - 1) end -- they are its first ones; after an error above they are still there
+      if #ids > 0 then redis.call('ZREMRANGEBYRANK', due[at], 0, #ids - 1) end -- these are its first ones; after an error above they are still there
       if kept then redis.call('ZADD', due[at], unpack(kept)) end
-      handed = handed + given
+      total = total + given
       if given == 0 then least = 100 end
-      isFull = isFull or handed >= want or looked >= MOST or isOver()
+      isFull = isFull or total >= most or looked >= MOST or isOver()
     end
   end
+  return total
 end

@@ -1,17 +1,17 @@
--- A part of reliable-poll.lua: `takeTurns` claims messages where some have a group. `arePlain` says whether there are others.
+-- A part of reliable-poll.lua: `takeTurns` claims messages if some have a group. `arePlain`: there are also messages without one.
 
--- Round robin: each group has a turn, and the messages without one have one together, under the empty name. Those that are next are looked at
--- together, a round at a time: what each has, how much it may, the messages; then they are claimed in the order of the turns; then all is written.
+-- Round robin: each group has a turn, and the messages without a group share one, under the empty name. The script works round by round: it reads what the next
+-- groups have, their limits and their messages; then claims messages in the order of the turns; then writes all changes.
 local PLAIN, SEATS, SLOTS, LATE = '', 100, 128, 16
 local arePlain, takeTurns = false, nil
-if isGrouped then -- most queues have no groups, and to make these functions takes time
+if isGrouped then -- most queues have no groups, and making these functions takes time
 local of = groupFunctions()
 local headsOf, isPausedGroup, isGroupFull, statesOf, readState = of.headsOf, of.isPausedGroup, of.isGroupFull, of.statesOf, of.readState
 local textOf, noteState, nextTurn, newPlaces, place, writePlaces = of.textOf, of.noteState, of.nextTurn, of.newPlaces, of.place, of.writePlaces
 local bringTurns, isOrdered = of.bringTurns, of.isOrdered
 local areHeadsSmall, leastSlots = false, 0
 
--- The first messages of each of these groups, as many as it may have now and one more; and those that are no messages' go.
+-- The first messages of each of these groups, as many as its limits allow now and one more. Removes members without a message.
 local function seat(names, deep)
   local named, seats, ids, heads, forged, size = {}, {}, {}, {}, {}, 0
   for _, group in ipairs(names) do
@@ -69,7 +69,7 @@ local function seat(names, deep)
   return seats, size > BYTES
 end
 
--- The messages that have the next turns are read, as far as they fit.
+-- Reads the messages of the next turns, as far as they fit.
 local function readSlots(seats, deep, slots, visible)
   local ids, read = {}, {}
   for pass = 1, deep do
@@ -87,19 +87,21 @@ local function readSlots(seats, deep, slots, visible)
   for n = 1, fits do
     read[n].isRead, read[n].record, read[n].delivered = true, records[n], delivered[n]
   end
-  if fits < #ids then isFull = true end -- for the bytes
+  if fits < #ids then isFull = true end -- by the limit of bytes
 end
 
--- Claims messages in the order of the turns. Returns what is to be written.
+-- Claims messages in the order of the turns. Returns the changes to write.
 local function claimTurns(seats, deep, visible)
-  local done = {claimed = {}, written = {}, members = {}, ids = {}, strangers = {}, kept = {}, given = {}, plain = 0}
+  local done = {claimed = {}, written = {}, members = {}, ids = {}, strangers = {}, kept = {}, aside = {}, given = {}, plain = 0}
   local function claim(one, head)
     looked = looked + 1
     push(done.members, head.member)
     push(done.ids, head.id)
     local attempts = head.delivered and attemptsOf(head.delivered) or 0
     local outcome = head.record and endOf(head.id, attempts, readMeta(head.record))
+    local score = asideOf and head.record and not outcome and asideOf(head.record, GROUPED, head.at)
     if not head.record then push(done.strangers, head.id)
+    elseif score then push(done.aside, {place = placeOf(one.group, aside.from, head.id), id = head.id, score = score})
     elseif outcome == 'kept' then
       push(done.kept, {group = one.group, id = head.id})
       one.keptAt = now + LATER_MS
@@ -120,13 +122,15 @@ local function claimTurns(seats, deep, visible)
         if done.plain < visible then
           done.plain = done.plain + 1
           push(done.given, {one = one})
+        else
+          done.isPlainOver = true -- a turn without a message is the last one
         end
       else
         local hasClaimed = false
         while not hasClaimed and one.begun < one.most do
           local head = one.heads[one.next]
           if not head or head.at > now then break end
-          if not head.isRead then return done end -- it is the first one of the next round
+          if not head.isRead then return done end -- it is the first message of the next round
           one.next = one.next + 1
           hasClaimed = claim(one, head)
         end
@@ -137,15 +141,11 @@ local function claimTurns(seats, deep, visible)
   return done
 end
 
--- Claims messages without a group for so many turns, which may be fewer than were seen. Appends the arguments to hand them out to `got`.
+-- Claims messages without a group for this many turns, or fewer. Appends the arguments to hand them out to `got`.
 local function claimPlainTurns(got, turns)
   if turns <= 0 then return end
-  local all, before = want, handed
-  give = function(...) got[#got + 1] = {...} end
-  want = handed + turns
-  claimPlain()
-  if handed >= want then isFull = false end -- only these turns have all they want; otherwise something else ends the poll, such as the bytes
-  want, give, handed = all, hand, before
+  local claimed = claimPlain(turns, function(...) got[#got + 1] = {...} end)
+  if claimed >= turns then isFull = false end -- only these turns are served; otherwise another limit ends the poll, such as that of bytes
 end
 
 local function writeTurns(seats, done)
@@ -159,25 +159,29 @@ local function writeTurns(seats, done)
     redis.call('ZREM', groups.order, unpack(done.members))
     redis.call('ZREM', groups.schedule, unpack(done.ids))
   end
+  for _, each in ipairs(done.aside) do
+    redis.call('ZADD', groups.order, 0, each.place)
+    redis.call('ZADD', groups.schedule, each.score, each.id)
+  end
   for _, each in ipairs(done.kept) do addToGroup(groups, each.group, now + LATER_MS, each.id) end
   local places = newPlaces()
   for _, one in ipairs(seats) do
     if not one.isPlain then
       local head = one.heads[one.next]
       one.state.claims = one.state.claims + one.begun
-      if groups.rate and one.begun > 0 then addClaims(groups.rate, one.state.window, one.begun, now + 1) end -- up, so that no stretch is shorter
+      if groups.rate and one.begun > 0 then addClaims(groups.rate, one.state.window, one.begun, now + 1) end -- rounded up, so that no period is shorter
       if one.isPaused then
         push(places.noTurns, one.group)
         noteState(places, one.group, one.state.text, textOf(one.state))
         one.hasLeft = true
       else
-        local at = head and head.at or one.isMore and now -- what has not been read is looked at in its turn
+        local at = head and head.at or one.isMore and now -- unread messages are examined in their turn
         if one.keptAt then at = math.min(at or one.keptAt, one.keptAt) end
         one.hasLeft = not place(groups, places, one.group, one.state, at)
       end
     end
   end
-  places.noWakes = {} -- what has a turn is among no others
+  places.noWakes = {} -- a group with a turn has no time
   return places
 end
 
@@ -192,13 +196,13 @@ local function takeRound()
   if isCut then deep = 1 end
   local visible = 0
   for _, one in ipairs(seats) do
-    for at = 1, one.isPlain and 10 or 0 do
+    for at = 1, one.isPlain and #due or 0 do
       local here = redis.pcall('ZCOUNT', due[at], '-inf', now)
       visible = visible + (type(here) == 'number' and here or 0)
     end
   end
-  -- The first turn comes before any bytes are used up, also where the messages of the groups behind it fill each poll: it is over, and the next poll
-  -- begins with another one.
+  -- The first turn is served before any bytes are used up, even if the messages of the next groups fill each poll: it then ends, and the next poll
+  -- begins with another turn.
   local plain = {}
   if bytes == 0 and visible > 0 and seats[1].isPlain then
     claimPlainTurns(plain, 1)
@@ -209,7 +213,7 @@ local function takeRound()
   local places = writeTurns(seats, done)
   local before = handed
   claimPlainTurns(plain, done.plain - #plain)
-  local turn, turns, isPlainOver = 0, {}, visible == 0
+  local turn, turns, isPlainOver = 0, {}, visible == 0 or done.isPlainOver
   for _, each in ipairs(done.given) do
     if not each.one.isPlain then
       turn = turn + 1
@@ -238,16 +242,20 @@ local function takeRound()
   return true
 end
 
--- After the clock was set back, groups that wait for their rate would wait for the old time; it is later than any that the rate gives now. Delayed
--- messages have such times too: a few are looked at, each millisecond others. Returns how many have a turn now.
+-- Updates groups that wait for their rate and would, after the clock was set back, wait for the old time, which is later than any the rate gives now. Groups with
+-- delayed messages have such times too, so it examines a few, in each millisecond others. Returns how many have a turn now.
 local function takeLate()
   local late = groups.rate and redis.call('ZCOUNT', groups.wakes, string.format('(%.0f', now + 1 + groups.rate.per), '+inf') or 0
   if late == 0 then return 0 end
   local from = redis.call('ZCARD', groups.wakes) - late + now % math.max(1, late - LATE + 1)
-  local names, turns, moved = redis.call('ZRANGE', groups.wakes, from, from + LATE - 1), {}, {}
+  local names, turns, moved = {}, {}, {}
+  for _, group in ipairs(namesOf(LATE, function(most) return redis.call('ZRANGE', groups.wakes, from, from + most - 1) end)) do
+    -- a long one is another program's, and would be read by each poll
+    if #group <= LONGEST_GROUP then push(names, group) else looked = looked + redis.call('ZREM', groups.wakes, group) end
+  end
   local texts = statesOf(groups, names)
   for n, group in ipairs(names) do
-    if #group <= LONGEST_GROUP and readState(groups, texts[n]).window.isMoved then
+    if readState(groups, texts[n]).window.isMoved then
       push(turns, nextTurn(groups), group)
       push(moved, group)
     end
@@ -259,13 +267,13 @@ local function takeLate()
   return #moved
 end
 
--- Another program can have taken a message's place in the order, or the turn and the time of its group. So a poll that found nothing looks at one of the
--- visible messages, each time at another, and at those behind it while they are not where they belong; what is no message goes. A large one, which
--- is read whole for its group, is seldom looked at.
+-- Another program can have removed a message from the order, or the turn and the time of its group. So a poll that found nothing, and one of thirty others,
+-- examines one of the visible messages, each time another or the first one, and the next ones while they are misplaced; it removes ids without a message. A lost
+-- message becomes the first one while polls find others. It seldom examines a large message, which it has to read whole for its group.
 local function findLost()
   local LARGE, SELDOM, MOST_LOST = 65536, 16, 256
   local visible = redis.call('ZCOUNT', groups.schedule, '-inf', now)
-  local at = visible > 0 and math.floor(nowExact * 997) % visible
+  local at = visible > 0 and (handed == 0 or now % 2 == 0) and math.floor(nowExact * 997) % visible or 0
   for _ = 1, math.min(MOST_LOST, visible) do
     local id, due = unpack(redis.call('ZRANGE', groups.schedule, at, at, 'WITHSCORES'))
     if not id or redis.call('HSTRLEN', messages, id) > LARGE and now % SELDOM > 0 then return end
@@ -281,7 +289,7 @@ end
 
 takeTurns = function()
   bringTurns(groups)
-  -- those whose time has come: what they have, and whether they may, is looked at in their turn
+  -- groups whose time has come; their messages and limits are examined in their turn
   local woken = namesOf(100, function(most) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, most) end)
   local turns = {}
   for _, group in ipairs(woken) do
@@ -296,12 +304,13 @@ takeTurns = function()
   if isFull then return end
   if not isOrdered(groups) then -- the next poll goes on
     changed = changed + 1
-    return claimPlain()
+    handed = claimPlain(want, hand)
+    return
   end
-  local goesOn = true -- for at least one round, however long it took to come here
+  local goesOn = true -- at least one round, whatever time has passed
   while goesOn do
     goesOn = takeRound() and not (isFull or handed >= want or looked >= MOST or isOver())
   end
-  if handed == 0 and not isFull then findLost() end
+  if handed == 0 and not isFull or groups.looks then findLost() end
 end
 end

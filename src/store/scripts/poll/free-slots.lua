@@ -1,11 +1,11 @@
--- A step of reliable-poll.lua: lowers `want` to what the limit of the queue's concurrency and that of its rate leave. Gives `concurrency` and its
--- `claims`, `rate` and its `window`, and whether claims of no consumer may hold slots (`areForgedLeft`).
+-- A step of reliable-poll.lua: lowers `want` to the free slots of the queue's concurrency and rate. Sets `concurrency` and its
+-- `claims`, `rate` and its `window`, and `areForgedLeft`: forged claims may hold slots.
 
 local concurrency, rate, claims, window = setting(settings.concurrency, 1, MOST_CLAIMS), rateOf(settings.rateLimit), nil, nil
 local areForgedLeft = false
 do
-  -- At the limit, a few of the claims that end last: those of no consumer, which another program has written, could hold a slot for ever. What is no
-  -- message goes; a message without a token comes back with the next poll.
+  -- At the limit, examine a few of the claims that end last: forged claims, which another program has written, could hold a slot for ever. A claim without
+  -- a message is removed; a message without a token comes back with the next poll.
   local LOOKED_AT, MOST_LOOKS = 16, 50
   local function endForged(most)
     local ended = 0

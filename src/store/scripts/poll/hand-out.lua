@@ -1,5 +1,5 @@
--- A part of reliable-poll.lua: what the claims of messages with and without a group need. `fitting` reads messages as far as they fit, `endOf` ends those
--- that expired or were delivered too often, `give` and `hand` put a claimed one into the reply.
+-- A part of reliable-poll.lua: functions for claiming messages with and without a group. `fitting` reads messages as far as they fit, `endOf` ends messages
+-- that expired or were delivered too often, `hand` adds a claimed message to the reply.
 
 local byAttempt = {}
 local function newDelivery(attempt)
@@ -8,12 +8,12 @@ local function newDelivery(attempt)
   return delivery
 end
 
--- Few are like that.
+-- Whether a message is suspect, which few are.
 local function isSuspect(delivery)
   return isBeforehand and delivery and string.sub(delivery, -1) == '~'
 end
 
--- What most have in common is said once: each part of a reply takes the client longer than it takes Redis.
+-- Common fields are sent once, because each part of a reply takes the client longer than Redis.
 local last, group, groupPriority, groupDelivery, groupHead = #reply, nil, nil, nil, nil
 local function hand(priority, attempt, delivery, id, visible, record)
   if priority ~= groupPriority or delivery ~= groupDelivery then
@@ -27,9 +27,9 @@ local function hand(priority, attempt, delivery, id, visible, record)
   if log then noteChange(log, groupHead, id) end
 end
 
--- The first records as far as they fit, and what is known of their deliveries; the first of all however large it is. They are read
--- in small pages, each one measured where the first of its page is large, so that what is larger than those before it costs one
--- page; to measure each one always costs several hundredths of a poll.
+-- The first records as far as they fit, and their deliveries; the very first record whatever its size. It reads them
+-- in small pages, and measures each record if the first of its page is large, so that an unexpectedly large record costs one
+-- page; to measure every record would cost several hundredths of a poll.
 local function fitting(ids)
   local records, delivered = {}, deliveriesOf(deliveries, ids)
   for from = 1, #ids, PAGE do
@@ -63,7 +63,7 @@ local function fitting(ids)
   return records, delivered, #ids
 end
 
--- The first visible ones of a schedule and since when. Ids of other writers can be of any size: a few are read first.
+-- The first visible ids of a schedule, and since when. Ids of other programs can be of any size, so it reads a few first.
 local areSmall = false
 local function visibleOf(at, most)
   local schedule, first = due[at], areSmall and most or math.min(most, FIRST_READ)
@@ -77,15 +77,12 @@ local function visibleOf(at, most)
   return redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
 end
 
--- How what is claimed without a group is handed out.
-local give = hand
-
--- Where a page had nothing to hand out, the next ones are as large as they may be, however few are wanted: any number of ids can be
+-- After a page without a message to hand out the next pages have the largest size, however few messages are wanted: any number of ids can be
 -- before the first message.
 local ended = settings.keepCompleted and {}
 local isFull, least = want == 0, 0
 
--- What becomes of a message that is not handed out: it expired or was delivered too often; `kept`: the dead letters cannot take it now.
+-- Ends a message that expired or was delivered too often. `kept`: the dead letters cannot take it now.
 local function endOf(id, attempts, expires, limit)
   if expires and expires <= now then
     deadLetter(queue, nil, id, now)

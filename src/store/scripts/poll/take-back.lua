@@ -1,9 +1,9 @@
--- A step of reliable-poll.lua: what was not acknowledged in time comes back. Says how many came back (`returned`), and how many claims it looked at
--- (`changed`).
+-- A step of reliable-poll.lua: returns messages that were not acknowledged in time to their schedules. Counts the returned messages (`returned`) and the
+-- examined claims (`changed`).
 
--- As visible since its visibility ended.
+-- A message is visible since its visibility ended.
 local returned, changed, backBytes = 0, 0, 0
-local freed, ends = {}, {} -- the groups of them, and how many claims of each have ended
+local freed, ends = {}, {} -- the groups, and the number of ended claims of each
 local function takeBack(member, priority, id, ended)
   local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
@@ -36,7 +36,7 @@ local function takeBack(member, priority, id, ended)
   returned = returned + 1
 end
 
--- Few at first: nothing says how large they are before they are read.
+-- few at first, because their size is unknown before they are read
 local step, isLast = FIRST_READ, false
 while not isLast do
   local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, step)

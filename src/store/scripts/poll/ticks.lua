@@ -1,4 +1,4 @@
--- A step of reliable-poll.lua: the repeats whose tick has come go into the reply, and the caller prepares their next messages. Gives `ticking`, their
+-- A step of reliable-poll.lua: adds the repeats whose tick has come to the reply, so that the caller prepares their next messages. Sets `ticking`, their
 -- names.
 
 local ticking = {}
@@ -9,7 +9,7 @@ if ticking.err then note('the times of repeats', ticking.err) end
 do
   local prepared = 0 -- bytes
   for _, name in ipairs(ticking) do
-    if prepared >= BYTES then break end -- the others are due still
+    if prepared >= BYTES then break end -- the others stay due
     local length = redis.pcall('HSTRLEN', repeats, name)
     if type(length) == 'table' then
       note('the repeats', length.err)

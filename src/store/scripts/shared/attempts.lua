@@ -1,4 +1,4 @@
--- How often a message was delivered. What no script has written counts as none: to read millions of digits takes seconds, and Lua writes
+-- How often a message was delivered. A value that no script has written counts as 0: to read millions of digits takes seconds, and Lua writes
 -- numbers of more digits in a form that the client does not read.
 local MOST_KNOWN, MOST_DIGITS, MOST_TOGETHER = 64, 13, 64
 local function attemptsOf(delivery)
@@ -6,8 +6,8 @@ local function attemptsOf(delivery)
   return digits and #digits <= MOST_DIGITS and tonumber(digits) or 0
 end
 
--- What is known of a delivery; nothing where no script has written it. After the first such value each is measured, because each can be of
--- any size, and 200 of 2 MiB took the server half a minute.
+-- The stored delivery of an id; nothing if no script has written it. After the first such value each value is measured before it is read, because it can have
+-- any size: 200 of 2 MiB took the server half a minute.
 local areShort = true
 local function deliveryOf(deliveries, id)
   if not areShort and redis.call('HSTRLEN', deliveries, id) > MOST_KNOWN then return false end
@@ -17,7 +17,7 @@ local function deliveryOf(deliveries, id)
   return false
 end
 
--- The same of many ids, in pages that grow to `MOST_TOGETHER`: one is read whole before a long value in it is seen.
+-- The stored deliveries of many ids, in pages that grow to `MOST_TOGETHER`, because a page is read whole before a long value in it is seen.
 local function deliveriesOf(deliveries, ids)
   local known, from, many = {}, 1, 16
   while from <= #ids do

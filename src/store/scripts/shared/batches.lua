@@ -1,13 +1,13 @@
--- Batches: how many messages of one name are there, and how the others have ended. All of it is in one hash, so that a key of another type takes all or
+-- Batches: how many messages of one name the queue has, and how the others have ended. All data is in one hash, so that a key of another type affects all or
 -- nothing: "m" and an id -> the batch of a message; "b" and a batch -> "<state>,<pending>,<completed>,<dead>,<expired>,<removed>,<opened>,<closed>,
 -- <finished>", the last three in epoch ms; "l" and a batch -> its last message until that is added, "<priority>,<time to live in ms>,<delivery limit>,
 -- <bytes of headers>,<bytes of id>\n", id, headers, payload. The states are "o" for open, "c" for closed, "f" for finished: then the batch is in
--- `at`, by when, until it is forgotten. "n" -> how many have not finished, where there are any.
+-- `at`, by when, until it is forgotten. "n" -> the number of unfinished batches, if there are any.
 local LONGEST_BATCH, LONGEST_COUNTS = 255, 160
 local MOST_BATCHES, BATCH_MS, MOST_FORGOTTEN = 10000, 604800000, 100
 local BATCH_PAGE = 16
 
--- Nothing for what no script has written, and where the key is of another type.
+-- The counts of a batch; nothing if no script has written them, or if the key is of another type.
 local function readBatch(batches, name)
   local size = redis.pcall('HSTRLEN', batches.key, 'b' .. name)
   if type(size) ~= 'number' or size == 0 or size > LONGEST_COUNTS then return nil end
@@ -32,8 +32,8 @@ local function countsOf(batch)
     batch.removed, batch.opened, batch.closed, batch.finished)
 end
 
--- As one whose visibility has ended: from there the next poll brings it into its schedule, which not all scripts have. One that is there under its
--- id stays, so that there are never two. Returns true where a key of another type prevents it.
+-- Adds the last message as one whose visibility has ended: the next poll moves it into its schedule, which not all scripts have as a key. An existing message
+-- of its id stays, so that there are never two. Returns true if a key of another type prevents it.
 local function addLast(batches, name)
   local text = redis.call('HGET', batches.key, 'l' .. name)
   if not text then return end
@@ -52,14 +52,14 @@ local function addLast(batches, name)
   publishSlot(batches.messages, now)
 end
 
--- `by`: how many more there are that have not finished.
+-- `by`: the change of the number of unfinished batches.
 local function countUnfinished(batches, by)
   local isShort = redis.call('HSTRLEN', batches.key, 'n') <= 16
   local count = (isShort and setting(redis.call('HGET', batches.key, 'n'), 0) or 0) + by
   if count > 0 then redis.call('HSET', batches.key, 'n', string.format('%.0f', count)) else redis.call('HDEL', batches.key, 'n') end
 end
 
--- Batches that have finished go when there are too many of them, else when it is too long ago: in one script as many as have finished, and 100 more.
+-- Removes finished batches if there are too many, or if they finished too long ago: in one script as many as have finished in it, and 100 more.
 local function forgetBatches(batches)
   if batches.over then countUnfinished(batches, -batches.over) end
   batches.over = nil
@@ -83,8 +83,8 @@ local function forgetBatches(batches)
   end
 end
 
--- Behind all that have finished earlier, also in the same millisecond, and where the clock was set back: else it could be the first to be forgotten. A
--- time that is further ahead, another program has written.
+-- Places a batch after all that have finished earlier, also in the same millisecond, and after the clock was set back: otherwise it could be the first to be
+-- forgotten. Another program wrote any time that is further ahead.
 local function noteFinished(batches, name)
   local newest = redis.pcall('ZRANGE', batches.at, -1, -1, 'WITHSCORES')
   if newest.err then return end
@@ -94,8 +94,8 @@ local function noteFinished(batches, name)
   batches.came = (batches.came or 0) + 1
 end
 
--- Writes the counts of a batch; `forgetBatches` has to come after it. One that is closed and has no message any more finishes: its last message is added, and those who wait are called.
--- Where a key of another type prevents the last message, it is kept, and the batch stays closed until it is closed once more.
+-- Writes the counts of a batch; `forgetBatches` has to run after it. A closed batch without messages finishes: the script adds its last message, and notifies waiting calls.
+-- If a key of another type prevents the last message, that is kept, and the batch stays closed until it is closed again.
 local function putBatch(batches, name, batch)
   local isOver = batch.state == 'c' and batch.pending == 0 and not addLast(batches, name)
   if isOver then batch.state, batch.finished, batches.over = 'f', string.format('%.0f', batches.now), (batches.over or 0) + 1 end
@@ -106,8 +106,8 @@ local function putBatch(batches, name, batch)
   publishLines(batches.messages, ':batch-ends:', {name})
 end
 
--- The batches of some messages, false for none; nothing where the key is of another type. After the first name that no script has written each is
--- measured, because each can be of any size.
+-- The batches of some messages, false for none; nothing if the key is of another type. After the first name that no script has written each name is
+-- measured before it is read, because it can have any size.
 local function batchesOf(batches, ids)
   local names, areShort = {}, true
   for from = 1, #ids, BATCH_PAGE do
@@ -130,8 +130,8 @@ local function batchesOf(batches, ids)
   return names
 end
 
--- Counts messages out of their batches that have ended: `how` is "completed", "dead", "expired" or "removed". Only after all else of them is written, and
--- before the changes are.
+-- Removes ended messages from the counts of their batches: `how` is "completed", "dead", "expired" or "removed". Runs after all other writes about them, and
+-- before those of the change stream.
 local function leaveBatches(batches, ids, how)
   if not ids or #ids == 0 then return end
   local counts, names, fields = {}, {}, {}

@@ -1,5 +1,5 @@
--- At maxmemory Redis refuses the first write of a script if it can take memory, and none of the later ones. So what drains a
--- queue begins with a write that takes none: nothing in flight is called so, as each begins with its priority.
+-- At maxmemory Redis refuses only the first write of a script, if it can take memory. So a script that drains a
+-- queue begins with a write that takes none: the removal of a member that never exists, as all members begin with a priority.
 local function bypassOomCheck(inFlight)
   redis.call('ZREM', inFlight, '-')
 end

@@ -1,4 +1,4 @@
--- The change stream: what a script has changed becomes one entry, in the same script. `stored` is the queue's setting `changes`,
+-- The change stream: each script writes its changes as one entry. `stored` is the queue's setting `changes`,
 -- "<g or r>,<most entries>,<oldest in ms or nothing>,<1 with records>,<epoch>"; without a valid one the queue keeps no changes.
 local function openLog(stored)
   if type(stored) ~= 'string' or #stored > 100 then return nil end
@@ -6,12 +6,12 @@ local function openLog(stored)
   if not keep then return nil end
   local limit = tonumber(most)
   if limit < 1 or limit > 100000000 or (age ~= '' and tonumber(age) > 9007199254740991) then return nil end
-  -- Readers refuse entries of an epoch that no script makes: such an epoch, which a stranger has written, has ended.
+  -- Readers refuse entries of an epoch that no script makes: another program wrote such an epoch, and it counts as ended.
   if epoch == '' or #epoch > 32 then epoch = '~' end
-  -- With all fields that it will ever have: a table that grows is copied again and again.
+  -- with all fields that it will ever have, because Lua copies a growing table again and again
   return {
     stored = stored, keep = keep, most = most, age = age, records = records == '1', epoch = epoch,
-    head = false, extra = '', size = 0, count = 0, at = 0, last = 0, parts = false,
+    head = false, extra = '', only = '', size = 0, count = 0, at = 0, last = 0, parts = false,
   }
 end
 
@@ -20,57 +20,65 @@ local function changesWith(log, epoch)
   return string.match(log.stored, '^.*,') .. epoch
 end
 
--- The same as `openLog`, of a configuration; a text that is longer than any setting is not read.
+-- As `openLog`, from the configuration; does not read a text that is longer than any setting.
 local function logOf(config)
   local size = redis.pcall('HSTRLEN', config, 'changes')
   if type(size) == 'number' and size > 0 and size <= 100 then return openLog(redis.call('HGET', config, 'changes')) end
 end
 
--- Whether the groups have left so much unread that nothing may be added.
+-- Whether the groups have left too many changes unread, so that no message may be added.
 local function isBehind(log, stream)
   if not log or log.keep ~= 'g' then return false end
   local length = redis.pcall('XLEN', stream)
   return type(length) == 'number' and length >= tonumber(log.most)
 end
 
--- What the changes of one part have in common: the kind, how many deliveries count now, when it is due as text, the priority.
+-- The common fields of the changes of one part: the kind, the counted deliveries, the due time as text, the priority.
 local function changeHead(kind, attempts, due, priority)
   return kind .. ',' .. (attempts and string.format('%d', attempts) or '') .. ',' .. (due or '') .. ',' .. (priority or '')
 end
 
--- Formatted as integers, which takes a fifth of what Lua needs to make a text of a number.
+-- Ends a part. Formats integers, which takes a fifth of the time of Lua's conversion of numbers.
 local function endPart(log)
   log.parts[log.at] = string.format('%s,%d,%d,%d\n', log.head, log.size, log.count, #log.extra)
 end
 
--- A part is "<head>,<bytes of each id>,<how many ids>,<bytes of extra>\n", the extra (a record, an error, a name), the ids.
+-- A part is "<head>,<bytes of each id>,<how many ids>,<bytes of extra>\n", the extra (a record, an error, a name), the ids. Most scripts make one
+-- change, for which no list of parts is made.
 local function noteChange(log, head, id, extra)
   extra = extra or ''
+  if not log.head then
+    log.head, log.extra, log.size, log.count, log.only = head, extra, #id, 1, id
+    return
+  end
+  if not log.parts then log.at, log.last, log.parts = 1, 3, {'', log.extra, log.only} end
   if head == log.head and #id == log.size and extra == log.extra then
     log.count, log.last = log.count + 1, log.last + 1
     log.parts[log.last] = id
     return
   end
-  if log.parts then
-    endPart(log)
-    local at = log.last + 1
-    log.at, log.last = at, at + 2
-    log.parts[at], log.parts[at + 1], log.parts[at + 2] = '', extra, id
-  else
-    log.at, log.last, log.parts = 1, 3, {'', extra, id}
-  end
+  endPart(log)
+  local at = log.last + 1
+  log.at, log.last = at, at + 2
+  log.parts[at], log.parts[at + 1], log.parts[at + 2] = '', extra, id
   log.head, log.extra, log.size, log.count = head, extra, #id, 1
 end
 
-local function appendEntry(log, stream, entry, onlyIfThere)
+local function appendEntry(log, stream, epoch, client, onlyIfThere)
+  local entry
+  if log.parts then entry = epoch .. ' ' .. client .. '\n' .. table.concat(log.parts)
+  else
+    local bytes = log.extra == '' and '0' or #log.extra
+    entry = epoch .. ' ' .. client .. '\n' .. log.head .. ',' .. log.size .. ',1,' .. bytes .. '\n' .. log.extra .. log.only
+  end
   if log.keep == 'g' and onlyIfThere then return redis.pcall('XADD', stream, 'NOMKSTREAM', '*', 'changes', entry) end
   if log.keep == 'g' then return redis.pcall('XADD', stream, '*', 'changes', entry) end
   if onlyIfThere then return redis.pcall('XADD', stream, 'NOMKSTREAM', 'MAXLEN', '~', log.most, '*', 'changes', entry) end
   return redis.pcall('XADD', stream, 'MAXLEN', '~', log.most, '*', 'changes', entry)
 end
 
--- Whether an id comes from a clock. After one that a stranger has written, all others follow, and after the last one possible there are
--- none. What a script writes has 13 digits of milliseconds (until the year 2286), and few after them.
+-- Whether an id comes from a clock. All later ids follow one that another program has written, and after the greatest possible id there are
+-- none. The ids of scripts have 13 digits of milliseconds (until the year 2286), and few after them.
 local function isOfClock(id)
   local dash = string.find(id, '-', 1, true)
   return dash and dash <= 14 and #id - dash <= 10
@@ -78,24 +86,24 @@ end
 
 local ENDED = string.byte('~')
 
--- It differs from all before it: by it the readers learn that changes may be missing.
+-- Makes an epoch that differs from all earlier ones, by which readers learn that changes may be missing.
 local function epochAfter(epoch)
   local time = redis.call('TIME')
   return string.sub(redis.sha1hex(epoch .. time[1] .. '.' .. time[2]), 1, 16)
 end
 
--- The last step of a script. Where the stream is not there any more, it begins anew with another epoch. What cannot be written (to a
--- key of another type) ends the epoch instead of the work; an epoch that has ended begins with "~". A stream with ids that come from no clock
--- is removed, and begins anew, too.
+-- Writes the changes, as the last step of a script. A missing stream begins anew with another epoch. If the write fails (such as for a
+-- key of another type), the epoch ends, but not the script; an ended epoch begins with "~". A stream with ids that do not come from a clock
+-- is removed, and begins anew too.
 local function writeChanges(log, stream, config, client)
-  if not log or not log.parts then return end
-  endPart(log)
-  local text, epoch, written = ' ' .. client .. '\n' .. table.concat(log.parts), log.epoch, false
+  if not log or not log.head then return end
+  if log.parts then endPart(log) end
+  local epoch, written = log.epoch, false
   local hasEnded = string.byte(epoch) == ENDED
-  if not hasEnded then written = appendEntry(log, stream, epoch .. text, true) end
+  if not hasEnded then written = appendEntry(log, stream, epoch, client, true) end
   if not written then
     epoch = epochAfter(log.epoch)
-    written = appendEntry(log, stream, epoch .. text, false)
+    written = appendEntry(log, stream, epoch, client, false)
   end
   local last = written
   if type(last) == 'table' then
@@ -107,7 +115,7 @@ local function writeChanges(log, stream, config, client)
   if type(last) == 'string' and not isOfClock(last) then
     epoch = epochAfter(log.epoch)
     redis.pcall('UNLINK', stream)
-    written = appendEntry(log, stream, epoch .. text, false)
+    written = appendEntry(log, stream, epoch, client, false)
   end
   if type(written) == 'table' then
     epoch = hasEnded and log.epoch or '~' .. log.epoch

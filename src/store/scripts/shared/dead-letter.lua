@@ -1,5 +1,5 @@
--- Adds a message to the dead letters, which do not expire and keep what is known of the failures. A dead letter of the same id
--- stays what it is; the new one gets a suffix. Returns the server's error where a key there is of another type.
+-- Adds a message to the dead letters, which do not expire and keep the history of failures. An existing dead letter of the same id
+-- stays; the new one gets a suffix. Returns the server's error if a key of the dead letters is of another type.
 local function putAway(queue, dead, id, now)
   local record = redis.call('HGET', queue.messages, id)
   if not record then return nil end
@@ -23,8 +23,8 @@ local function putAway(queue, dead, id, now)
   if dead.log then noteChange(dead.log, changeHead('a', nil, string.format('%.0f', now), 0), name, dead.log.records and record) end
 end
 
--- Takes a message that is in no schedule any more out of the queue: to the dead letters if `dead` is given. Where these cannot
--- take it, everything stays as it was, and the server's error is returned.
+-- Removes a message that is no longer in a schedule from the queue, with `dead` to the dead letters. If these cannot
+-- take it, nothing changes, and the server's error is returned.
 local function deadLetter(queue, dead, id, now)
   local problem = dead and putAway(queue, dead, id, now)
   if problem then return problem end

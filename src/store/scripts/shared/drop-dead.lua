@@ -1,6 +1,6 @@
--- Drops dead letters: the oldest where there are more than the queue keeps, else what became one too long ago. Those that a consumer has, and
--- those that were given another priority, count and stay. So many as `came`, and 100 more, go at most. A key of another type prevents nothing else.
--- Returns the ids where these can have batches.
+-- Drops dead letters: the oldest if there are more than the queue keeps, or those that died too long ago. Dead letters that a consumer has or
+-- that have another priority count, but stay. At most `came` and 100 more are dropped. A key of another type prevents no other step.
+-- Returns the ids if these can have batches.
 local MOST_DROPPED = 100
 local function dropDead(config, dead, came, now)
   local bounds = dead and stored(config, 'keepDeadLetters', 'keepDeadLettersFor') or {}
@@ -17,7 +17,7 @@ local function dropDead(config, dead, came, now)
   redis.pcall('HDEL', dead.messages, unpack(gone))
   redis.pcall('HDEL', dead.deliveries, unpack(gone))
   redis.pcall('HDEL', dead.failures, unpack(gone))
-  redis.call('ZREM', dead.due, unpack(gone)) -- last: what is in the schedule is found again
+  redis.call('ZREM', dead.due, unpack(gone)) -- last: after an error the next script finds the rest in the schedule
   if dead.log == nil then dead.log = logOf(dead.config) or false end
   for n = 1, dead.log and #gone or 0 do noteChange(dead.log, 'x,,,', gone[n]) end
   return stored(dead.config, 'batched').batched and gone or nil

@@ -1,4 +1,4 @@
--- What is known of a message's failed attempts, and of how far its consumer was. A history so long that no script has written it is not read; nil where its key is of
+-- The history of a message's failed attempts, and its progress. A history longer than scripts write is not read; nil if its key is of
 -- another type.
 local function historyOf(failures, id)
   local size = redis.pcall('HSTRLEN', failures, id)

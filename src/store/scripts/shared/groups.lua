@@ -1,9 +1,9 @@
--- Messages with a group. They wait in `schedule` as others wait in the schedules of their priorities, and in `order`: by group, and within one by time. `turns` has the
--- groups of which a message may be claimed, in the order of their turns; `wakes` those for which that is so only from a time on; one that has
--- as many claims as it may is in neither. `states` has the claims of a group and when they were.
+-- Messages with a group. They wait in `schedule`, as other messages wait in the schedules of their priorities, and in `order`: by group, and within a group by time. `turns` has the
+-- groups with a message that may be claimed, in the order of their turns; `wakes` has the groups whose message may be claimed from a time on; a group with
+-- as many claims as allowed is in neither. `states` has the claims of a group and their times.
 local GROUPED, GROUP_BYTE, LONGEST_GROUP, LONGEST_STATE, AT_DIGITS, TOGETHER_GROUPS = 10, string.byte('g'), 255, 1200, 16, 64
 
--- The limits are read where a group is looked at: most queues have none.
+-- Opens the groups; their limits are read on first use, because most queues have none.
 local function openGroups(keys, config, now)
   keys.config, keys.now = config, now
   return keys
@@ -16,7 +16,7 @@ local function readLimits(groups)
   groups.rate = rateOf(settings.groupRateLimit)
 end
 
--- What the claims have as members begins with the digit of the priority, or with a letter.
+-- The member of a message in `inFlight`, which begins with the digit of its priority, or with a letter.
 local function memberOf(priority, id)
   return (priority == GROUPED and 'g' or priority) .. id
 end
@@ -26,24 +26,25 @@ local function priorityOf(member)
   return first == 'g' and GROUPED or tonumber(first) or 0
 end
 
--- The group of a message, and how many bytes were read for it: Redis has no command for the beginning of a field.
+-- The group of a message, and the number of bytes read for it: Redis has no command for the beginning of a field.
 local function groupOf(messages, id)
   local record = redis.call('HGET', messages, id) or ''
   local _, _, _, _, group = readMeta(record)
   return group, #record
 end
 
--- Begins with the length, so that none is the beginning of another one.
+-- The prefix of a group's members, which begins with the length, so that no prefix is the beginning of another one.
 local function prefixOf(group)
   return string.char(#group) .. group
 end
 
+-- The member of a message in `order`. Messages set aside for a paused task come after all times, at 2^53: see shared/aside.lua.
 local function placeOf(group, at, id)
-  return prefixOf(group) .. string.format('%016.0f', at) .. id
+  return prefixOf(group) .. string.format('%016.0f', math.min(at, 9007199254740992)) .. id
 end
 
--- `addToGroup` puts a message among those that wait in its group, and returns whether it had no place there; `takeFromGroup` takes it out. A time that no script gives, of which a place in the
--- order cannot be made, is one that it can be made of: else the message would be in the schedule only, and never be found.
+-- `addToGroup` adds a message to those that wait in its group, and returns whether it is new there; `takeFromGroup` removes it. A time that no script writes, and that has no
+-- member in the order, is replaced by one that has: otherwise the message would only be in the schedule, and never be found.
 local function addToGroup(groups, group, at, id)
   at = math.max(0, math.min(at, 9007199254740991))
   local added = redis.call('ZADD', groups.order, 0, placeOf(group, at, id))
@@ -63,15 +64,15 @@ local function push(list, first, second)
   if second then list[#list + 1] = second end
 end
 
--- Most queues have no groups, and to make functions takes more time than to call few of them: these are made where they are needed.
+-- Makes the functions for groups only if they are needed: most queues have no groups, and making functions takes longer than calling a few.
 local function makeGroupFunctions()
   local MOST_TURN, MOST_TURN_TEXT = 4503599627370496, '4503599627370496'
   local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE = 960, 64, 65536
 
-  -- The first ones of what waits in a group: for each its time, its id and its member; a member that no script has written has neither time nor id.
+  -- The first messages that wait in a group, without those set aside: for each its time, its id and its member; a member that no script has written has neither time nor id.
   local function headsOf(groups, group, most)
     local prefix, heads = prefixOf(group), {}
-    local page = redis.call('ZRANGEBYLEX', groups.order, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', 0, most)
+    local page = redis.call('ZRANGEBYLEX', groups.order, '[' .. prefix, '(' .. placeOf(group, math.huge, ''), 'LIMIT', 0, most)
     for n, member in ipairs(page) do
       local at = string.match(string.sub(member, #prefix + 1, #prefix + AT_DIGITS), '^%d+$')
       local isWhole = at and #at == AT_DIGITS
@@ -80,8 +81,8 @@ local function makeGroupFunctions()
     return heads
   end
 
-  -- Whether all that waits has the score 0: where anything has another one, Redis finds none of a group, or not all. What another program has given one
-  -- gets 0, as much of it as one script can look at.
+  -- Whether all members of `order` have the score 0: otherwise Redis does not find all messages of a group. Sets other scores, which another program
+  -- wrote, to 0, as many as one script can examine.
   local function isOrdered(groups)
     if groups.isOrdered ~= nil then return groups.isOrdered end
     groups.isOrdered = true
@@ -101,7 +102,7 @@ local function makeGroupFunctions()
     return groups.isOrdered
   end
 
-  -- When the first one is visible that waits. What another program wrote goes; where that is much, the rest is looked at in the turn of the group.
+  -- When the first waiting message of a group is visible. Removes members of other programs; if there are many, the rest are removed in the turn of the group.
   local function headOf(groups, group)
     if not isOrdered(groups) then return groups.now end
     for _ = 1, 100 do
@@ -113,15 +114,15 @@ local function makeGroupFunctions()
     return groups.now
   end
 
-  -- A paused group has no turn. Only a script that hands out messages, or resumes a group, looks: another one may give the group a turn, which ends
-  -- where its message would be handed out.
+  -- Whether a group is paused, so that it has no turn. Only scripts that hand out messages or resume a group check it: another script may give the group
+  -- a turn, which ends when its message would be handed out.
   local function isPausedGroup(groups, group)
     if not groups.pauses then return false end
     if groups.arePaused == nil then groups.arePaused = redis.call('ZCARD', groups.pauses) > 0 end
     return groups.arePaused and redis.call('ZSCORE', groups.pauses, group) ~= false
   end
 
-  -- What is stored of some groups; nothing where no script has written it. After the first one that is too long each is measured.
+  -- The stored states of some groups; nothing if no script has written one. After the first one that is too long each is measured before it is read.
   local function statesOf(groups, names)
     local texts = {}
     for from = 1, groups.areLong and 0 or #names, TOGETHER_GROUPS do
@@ -148,7 +149,7 @@ local function makeGroupFunctions()
     }
   end
 
-  -- What has changed is collected, and written together.
+  -- Collects a change of a state, to be written with the others.
   local function noteState(changes, group, before, text)
     if text == before then return end
     local list = text == '' and changes.gone or changes.set
@@ -161,8 +162,8 @@ local function makeGroupFunctions()
     return state.claims .. ' ' .. windowText(state.window)
   end
 
-  -- Turns are counted up from 1. What is beyond all of them, another program has written: where the next turn followed it, all were alike, and those
-  -- whose names come first would have each of them.
+  -- The last turn; turns count up from 1. Another program wrote a turn beyond all of them: if the next turn followed it, all turns would be equal, and
+  -- the groups whose names come first would get each of them.
   local function lastTurn(groups)
     local last = tonumber(redis.call('ZRANGE', groups.turns, -1, -1, 'WITHSCORES')[2]) or 0
     if last >= MOST_TURN then
@@ -177,7 +178,7 @@ local function makeGroupFunctions()
     return string.format('%.0f', groups.last)
   end
 
-  -- Groups with a turn beyond all of them get the next ones, some of them: else they had none until no other group has any.
+  -- Gives the next turns to some groups with a turn beyond all of them, which otherwise would wait until no other group has a turn.
   local function bringTurns(groups)
     if redis.call('ZCOUNT', groups.turns, MOST_TURN_TEXT, '+inf') == 0 then return end
     for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups.turns, MOST_TURN_TEXT, '+inf', 'LIMIT', 0, 16)) do
@@ -185,7 +186,7 @@ local function makeGroupFunctions()
     end
   end
 
-  -- Another program, or a Redis that came back without some keys, can have left a group more claims than all consumers have.
+  -- Whether a group is full. Another program, or a Redis that lost some keys, can have left a group more claims than all consumers have.
   local function isGroupFull(groups, state)
     if not groups.concurrency or state.claims < groups.concurrency then return false end
     if redis.call('ZCARD', groups.inFlight) > 0 then return claimsNow(groups.inFlight, groups.now) > 0 end
@@ -193,8 +194,8 @@ local function makeGroupFunctions()
     return false
   end
 
-  -- Whether a group has a turn, and if not, from when on it can have one. `at`: when its first message is visible. Without a message it is looked at
-  -- once more, when its claims are forgotten; one that is full waits for the end of a claim.
+  -- Whether a group has a turn, and if not, when it can have one. `at`: when its first message is visible. A group without a message is examined
+  -- once more when its claims are forgotten; a full group waits for the end of a claim.
   local function hasTurn(groups, state, at, isFull)
     local opens, last = groups.rate and opensAt(groups.rate, state.window), state.window[#state.window]
     local wakes = at and math.max(at, opens or 0) or last and last.at + groups.rate.per
@@ -202,12 +203,12 @@ local function makeGroupFunctions()
     return false, not (at and isFull) and wakes or nil
   end
 
-  -- Where groups go from where they are: `turns` and `wakes` have scores and names, `noTurns` and `noWakes` names.
+  -- The moves of groups: `turns` and `wakes` have scores and names to add, `noTurns` and `noWakes` names to remove.
   local function newPlaces()
     return {set = {}, gone = {}, turns = {}, noTurns = {}, wakes = {}, forgets = {}, noWakes = {}}
   end
 
-  -- Returns how many have a time that had none, but for those without a message.
+  -- Writes the moves; returns how many groups with a message have a time and had none.
   local function writePlaces(groups, places)
     if #places.set > 0 then redis.call('HSET', groups.states, unpack(places.set)) end
     if #places.gone > 0 then redis.call('HDEL', groups.states, unpack(places.gone)) end
@@ -218,7 +219,7 @@ local function makeGroupFunctions()
     return #places.wakes > 0 and redis.call('ZADD', groups.wakes, unpack(places.wakes)) or 0
   end
 
-  -- Where it belongs by what is known of it; `at` as above.
+  -- Places a group by its state; `at` as for `hasTurn`.
   local function place(groups, places, group, state, at)
     local isFull = at and isGroupFull(groups, state)
     noteState(places, group, state.text, textOf(state))
@@ -257,8 +258,8 @@ local function makeGroupFunctions()
     return writePlaces(groups, places) > 0 or calls
   end
 
-  -- After a change of what waits in some groups; `changes`: of each how many claims have begun or, below zero, ended; `isLess`: some wait no more. Returns
-  -- whether consumers have to look again: a group has a turn, or a time from which on it can have one, and had none.
+  -- Updates the places of groups after their messages changed; `changes`: for each the number of begun or, below zero, ended claims; `isLess`: some messages
+  -- no longer wait. Returns whether consumers have to poll again: a group has a turn, or a time for one, and had none.
   local function refreshGroups(groups, names, changes, isLess)
     local calls = false
     for from = 1, #names, TOGETHER_GROUPS do
@@ -280,7 +281,7 @@ local function groupFunctions()
   return made
 end
 
--- See above.
+-- `refreshGroups` without groups: see above.
 local function refreshGroups(groups, names, changes, isLess)
   return #names > 0 and groupFunctions().refreshGroups(groups, names, changes, isLess)
 end

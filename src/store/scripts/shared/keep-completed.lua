@@ -1,6 +1,6 @@
--- Keeps what is known of completed messages: at most `most` of them, and none that was completed before `oldest`. A key of another type
--- prevents no acknowledgement; what is kept of earlier messages of the ids goes then.
-local SURPLUS = 100 -- so many more than came are removed by one script
+-- Keeps records of completed messages: at most `most`, and none that was completed before `oldest`. A key of another type
+-- prevents no acknowledgement; the records of earlier messages of the ids are then removed.
+local SURPLUS = 100 -- how many more than it adds one script removes
 local DAY_MS = 86400000
 local function keepCompleted(completed, completedAt, ids, records, now, most, oldest)
   local at, times, fields = string.format('%.0f', now), {}, {}
@@ -17,7 +17,7 @@ local function keepCompleted(completed, completedAt, ids, records, now, most, ol
   local surplus = redis.call('ZCARD', completedAt) - most
   local gone = {}
   if surplus > 0 then
-    -- first what is completed in a time to come: such names of another program would stay, and what is completed now would go for them
+    -- records with a future time first: such names of another program would stay, and push out the newly completed ones
     local ahead = '(' .. string.format('%.0f', now + DAY_MS)
     gone = namesOf(math.min(surplus, limit), function(many) return redis.call('ZRANGEBYSCORE', completedAt, ahead, '+inf', 'LIMIT', 0, many) end)
   end

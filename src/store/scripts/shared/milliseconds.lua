@@ -1,4 +1,4 @@
--- Whole milliseconds: the caller's clock where it gave one, else the server's.
+-- Whole milliseconds: of the caller's clock if given, else of the server's.
 local function milliseconds(given)
   local now = tonumber(given)
   if now >= 0 then return now end

@@ -1,5 +1,5 @@
--- Names that a command gives, at most so many: a few first, and the others where these are small. Nothing says how large the names of other programs
--- are before they are read.
+-- At most `most` names from a command: a few first, and the others if these are small, because the size of other programs' names is
+-- unknown before they are read.
 local FEW_NAMES, SMALL_NAMES = 4, 16384
 local function namesOf(most, read)
   local names, size = read(math.min(most, FEW_NAMES)), 0

@@ -1,5 +1,5 @@
--- Adds a line to what is known of a message's failed attempts; the oldest lines go when it becomes long. Without this history,
--- where its key is of another type, the rest goes on.
+-- Adds a line to the history of a message's failed attempts, and removes the oldest lines if it becomes long. If the key is of another
+-- type, the script goes on without the history.
 local function noteFailure(failures, id, attempt, now, text)
   local known = historyOf(failures, id)
   if not known then return end

@@ -1,4 +1,4 @@
--- At most `max` claims in any stretch of `per` milliseconds. The claims of the last stretch are kept as "<how many>@<when, epoch ms> ", those of
+-- At most `max` claims in any period of `per` milliseconds. The claims of the last period are stored as "<how many>@<when, epoch ms> ", those of
 -- one thirty-second of it together, as if all were at the last of them: so the text stays short, and there are never more than `max`.
 local CELLS, LONGEST_WINDOW = 32, 1024
 local function rateOf(text)
@@ -8,12 +8,12 @@ local function rateOf(text)
   return most and per and {max = most, per = per}
 end
 
--- What `text` says of the claims of the last stretch. After the clock was set back, the later ones count as of now: `isMoved`, and what is written
--- then says so, or they would count as of each later look.
+-- Reads the claims of the last period from `text`. After the clock was set back, later claims count as of now: `isMoved`, and the script writes
+-- them so, or they would count as of each later read.
 local function windowOf(rate, text, now)
   local window = {sum = 0}
   for many, at in string.gmatch(text, '(%d+)@(%d+) ') do
-    many, at = #many <= 16 and tonumber(many) or 0, #at <= 16 and tonumber(at) or 0
+    many, at = #many <= 16 and math.min(tonumber(many), MOST_CLAIMS) or 0, #at <= 16 and tonumber(at) or 0
     if many > 0 and math.min(at, now + 1) + rate.per > now then
       window[#window + 1] = {many = many, at = math.min(at, now + 1)}
       window.isMoved = window.isMoved or at > now + 1
@@ -39,7 +39,7 @@ local function windowText(window)
   return table.concat(parts)
 end
 
--- When the next claim may be; nil for now.
+-- When the next claim is allowed; nil for now.
 local function opensAt(rate, window)
   local left = window.sum
   if left < rate.max then return nil end

@@ -1,5 +1,5 @@
 -- A record is a byte with the length of its meta data, these ("<expires, epoch ms>,<delivery limit>,<bytes of headers>", or
--- nothing where all three are missing; with a group "," and its bytes follow), the group, the headers, the payload. What cannot be read has no meta data, nor has what is longer than three
+-- nothing where all three are missing; with a group "," and its bytes follow), the group, the headers, the payload. An unreadable record has no meta data, nor has one whose meta data is longer than three
 -- whole numbers: with a longer time in it, it would have no room in a byte.
 local MOST_META = 50
 local function readMeta(record)
@@ -17,7 +17,7 @@ local function writeMeta(expires, limit, headers, group)
   return string.char(#meta) .. meta .. (group or '')
 end
 
--- A message that becomes visible later also expires so much later. Returns when, if ever.
+-- Delays the expiry of a message as much as its visibility. Returns when it expires, if ever.
 local function shiftExpiry(messages, id, byMs)
   local record = redis.call('HGET', messages, id)
   local expires, limit, headers, rest, group = readMeta(record or '\0')

@@ -1,4 +1,4 @@
--- The earliest due time in some schedules, or nil. One of another type is passed over. With `longest` a longer name at the head is removed: nothing
+-- The earliest due time in some schedules, or nil. Skips a key of another type. With `longest`, removes a longer name at the head: no message
 -- has it, and it would be read again and again until its time comes.
 local function earliest(schedules, longest)
   local first
@@ -16,7 +16,7 @@ end
 
 -- Publishes that a message becomes visible at `at`, unless the waiting clients poll no later anyway: for another message or for a
 -- tick. The script publishes before the change itself, so that an error (no right to publish) leaves everything as it was.
--- Counted and not read: the first one can be of any size.
+-- It counts earlier members instead of reading the first one, which can be of any size.
 local function announce(schedules, ticks, channel, at)
   local text = string.format('%.0f', at)
   local function isAny(schedule)

@@ -1,4 +1,4 @@
--- Whether one whole number is less than another. As text, because any client can write ids beyond 2^53.
+-- Whether one whole number is less than another; as texts, because any client can write ids beyond 2^53.
 local function isLess(a, b)
   if #a ~= #b then return #a < #b end
   return a < b
@@ -12,17 +12,17 @@ local function isBefore(a, b)
   return isLess(aN, bN)
 end
 
--- A reply such as that of XINFO, names and values in turn, as a table.
+-- A table of a reply with names and values in turn, such as that of XINFO.
 local function byName(flat)
   local named = {}
   for at = 1, #flat, 2 do named[flat[at]] = flat[at + 1] end
   return named
 end
 
--- The groups of a stream, and how many there are: for each its name, how many entries it has read and not acknowledged, its lag if the
--- server says it, its consumers, the last entry it has read, whether that is behind all that there ever were, and the first of those it has
--- not acknowledged. Only a stranger sets a group behind all entries; such a group has read none. None where there is no stream, nor where there are
--- more than any queue has: a stranger's 200,000 would take seconds.
+-- The groups of a stream, and their number: for each its name, the number of entries read and not acknowledged, its lag if the
+-- server says it, its consumers, the last entry read, whether that is after all that ever existed, and the first entry not
+-- acknowledged. Only another program sets a group after all entries; such a group has read none. Empty without a stream, and with
+-- more groups than any queue has: another program's 200,000 would take seconds.
 local MOST_GROUPS = 1000
 local function groupsOf(stream)
   local groups = {}
@@ -33,7 +33,7 @@ local function groupsOf(stream)
   for _, flat in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
     local group = byName(flat)
     local isAhead = isBefore(newest, group['last-delivered-id'])
-    -- the form with a range, because the other one names each consumer
+    -- the form with a range, because the other form lists each consumer
     local first = group.pending > 0 and redis.call('XPENDING', stream, group.name, '-', '+', 1)[1]
     groups[#groups + 1] = {
       name = group.name, pending = group.pending, lag = group.lag, consumers = group.consumers,

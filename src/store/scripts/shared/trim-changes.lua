@@ -1,5 +1,5 @@
--- The first entry that has to stay: the last of those that all groups have acknowledged, as by it a reader finds out that nothing is missing.
--- None without a group, and with more than MOST_GROUPS. And how many groups there are.
+-- The first entry that has to stay: the last one that all groups have acknowledged, by which a reader learns that nothing is missing.
+-- None without a group, and with more than MOST_GROUPS. Also returns the number of groups.
 local function firstKept(stream)
   local groups, count = groupsOf(stream)
   local lowest, isUnread
@@ -15,7 +15,7 @@ local function firstKept(stream)
   return before and before[1] or lowest, count
 end
 
--- Removes what is before that entry. Returns how many groups there are.
+-- Removes all earlier entries. Returns the number of groups.
 local function trimChanges(stream)
   local first, count = firstKept(stream)
   if first then redis.call('XTRIM', stream, 'MINID', first) end

@@ -1,0 +1,22 @@
+local MINUTE, LEAD = 60000, 45000
+
+-- The other keys of a wheel, "redelayed:<part>:{N}" for the wheel "redelayed:wheel:{N}": the hash tag puts them into its slot.
+local function wheelKey(wheel, part)
+  return 'redelayed:' .. part .. string.sub(wheel, 16)
+end
+
+-- When the bucket of a minute is promoted: before its first message is due, and not at a whole minute, when most messages are due.
+local function promotionOf(minute)
+  return minute * MINUTE - LEAD
+end
+
+-- The last minute whose messages are in the schedule or on their way there; it never decreases. Only later minutes get buckets, so that until a
+-- bucket is promoted all messages of its minute are in it, also after the clock was set back. The key expires after a day without use.
+local function horizonOf(wheel, now)
+  local key, horizon = wheelKey(wheel, 'horizon'), math.floor((now + LEAD) / MINUTE)
+  local before = redis.pcall('GETRANGE', key, 0, 20) -- another program can have written any size
+  before = type(before) == 'string' and tonumber(before)
+  if before and before >= horizon then return before end
+  redis.pcall('SET', key, string.format('%.0f', horizon), 'EX', 86400) -- refused where memory is short, or while a slot of a cluster moves
+  return horizon
+end

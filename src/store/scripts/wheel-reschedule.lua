@@ -1,0 +1,77 @@
+-- Give the entry of a ticket of a queue of the wheel layout a new due time and a new id. It searches a bucket page by page: until the bucket is promoted,
+-- elements are only added at its end.
+--
+-- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
+-- KEYS[2] wheel     zset  minute of a bucket -> when the bucket is promoted, epoch ms
+--
+-- ARGV[1] channel    text     announces the time of the next transfer, if it is earlier than before
+-- ARGV[2] nowMs      integer  the caller's clock, or -1 for the server's
+-- ARGV[3] due        integer  the due time in the ticket
+-- ARGV[4] prefix     bytes    what the entry starts with: the length of the id, and the id
+-- ARGV[5] newPrefix  bytes    the new start of the entry
+-- ARGV[6] delayMs    integer  the time from now to the new due time
+-- ARGV[7] from       integer  the index in the bucket to continue from
+--
+-- returns the new due time as text; nil when there is no such entry; -2 when the new due time exceeds 2^53-1; -3 when its bucket is being promoted: continue
+--   the promotion, and call again; {index to continue from} when it was not found yet
+local timeouts, wheel, due, prefix = KEYS[1], KEYS[2], ARGV[3], ARGV[4]
+
+-- include shared/find-entry.lua
+
+-- include shared/milliseconds.lua
+
+-- include shared/next-step.lua
+
+-- include shared/wheel.lua
+
+-- include shared/wheel-announce.lua
+
+local now = milliseconds(ARGV[2])
+local newDue = now + tonumber(ARGV[6])
+local newDueText, newMinute = string.format('%.0f', newDue), math.floor(newDue / MINUTE)
+local number, horizon = math.floor(tonumber(due) / MINUTE), horizonOf(wheel, now)
+local minute = string.format('%.0f', number)
+local gone = wheelKey(wheel, 'gone-' .. minute)
+
+local function place(entry)
+  local isNear = newMinute <= horizon
+  announceWheel(timeouts, wheel, ARGV[1], isNear and newDue or promotionOf(newMinute), horizon)
+  if not isNear then
+    local name, late = string.format('%.0f', newMinute), newDue % MINUTE
+    local element = string.char(math.floor(late / 256), late % 256) .. entry
+    if type(redis.pcall('RPUSH', wheelKey(wheel, 'wheel-' .. name), element)) == 'number' then
+      redis.call('ZADD', wheel, string.format('%.0f', promotionOf(newMinute)), name)
+      return
+    end
+  end
+  redis.call('ZADD', timeouts, 'NX', newDueText, entry)
+end
+
+local entry, isTooLarge = findEntry(timeouts, due, prefix), newDue > 9007199254740991
+if entry and isTooLarge then return '-2' end
+if entry then
+  place(ARGV[5] .. string.sub(entry, #prefix + 1))
+  redis.call('ZREM', timeouts, entry)
+  return newDueText
+end
+if not redis.call('ZSCORE', wheel, minute) then return false end
+if number <= horizon then return '-3' end
+if redis.call('SISMEMBER', gone, prefix) == 1 then return false end
+if isTooLarge then return '-2' end
+
+local bucket, from, seen, bytes, step = wheelKey(wheel, 'wheel-' .. minute), tonumber(ARGV[7]), 0, 0, 4
+while seen < 1000 and bytes < 1048576 do
+  local elements = redis.call('LRANGE', bucket, from, from + step - 1)
+  for _, element in ipairs(elements) do
+    if string.sub(element, 3, 2 + #prefix) == prefix then
+      place(ARGV[5] .. string.sub(element, 3 + #prefix))
+      redis.call('SADD', gone, prefix)
+      return newDueText
+    end
+    bytes = bytes + #element
+  end
+  if #elements < step then return false end
+  from, seen = from + step, seen + step
+  step = nextStep(step, seen, bytes, 1048576)
+end
+return {from}
