@@ -1,4 +1,4 @@
-/** What a stranger with nothing but a connection to Redis can write into the change stream of a queue, as its readers meet it. */
+/** Data that another program with only a connection to Redis can write into the change stream of a queue, as its readers meet them. */
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import { codecs, type ChangeBatch, type QuarantinedEvent, type ReliableQueue } from '../../src/index.js'
@@ -68,7 +68,7 @@ describe('attacks on the change stream', function () {
   }
 
   for (const place of ['9999999999999-0', `${MOST}-${MOST}`]) {
-    it(`a group that is set behind ${place} gets what is there, and what happens afterwards`, async () => {
+    it(`a group that is set after ${place} gets the existing entries and all later ones`, async () => {
       const { queue, key } = await make()
       const ids = follow(queue, 'group')
       await eventually(() => expect(ids).to.deep.equal(['first']))

@@ -70,7 +70,7 @@ function randomByte(seed: number): () => number {
   return () => Math.floor(random() * 256)
 }
 
-/** What was thrown must be a `DecodeError`. */
+/** Asserts that the thrown value is a `DecodeError`. */
 function decode(name: string, bytes: Buffer): unknown {
   try {
     return allCodecs[name]!.decode(bytes)

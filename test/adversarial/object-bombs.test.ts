@@ -62,7 +62,7 @@ describe('object bombs', () => {
     }
   })
 
-  it('are not written: what has more elements than are read is refused with its path', () => {
+  it('are not written: a value with more elements than a reader accepts is refused with its path', () => {
     const longs = Array<number>(400_000).fill(3_000_000_000)
     const items = Array<number>(MAX_ELEMENTS + 1).fill(1)
     for (const name of [

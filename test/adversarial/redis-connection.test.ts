@@ -1,5 +1,5 @@
 /**
- * What an attacker with nothing but a connection to Redis can do beside writing odd data into keys, which is in keys.test.ts: taking rights away, and
+ * Attacks with only a connection to Redis, besides odd data in keys, which keys.test.ts has: taking rights away, and
  * data in such numbers that a call does not come to its end.
  */
 import { expect } from 'chai'
@@ -49,7 +49,7 @@ describe('attacks over a Redis connection', function () {
     }
   }
 
-  it('a consumer that may not publish any more gets its messages, and an event says why others wait longer', async () => {
+  it('a consumer that has lost the right to publish gets its messages, and an event reports why other clients wait longer', async () => {
     const client = makeClient({ url: await urlOf('mute') })
     const problems: RedelayedError[] = []
     client.on('error', (error) => problems.push(error))
@@ -62,7 +62,7 @@ describe('attacks over a Redis connection', function () {
     expect(problems.map(({ message }) => message).join()).to.match(/the channel: /)
   })
 
-  it('an offer that may not be announced leaves nothing, though the user has none but the documented rights', async () => {
+  it('an offer without the right to announce leaves nothing, though the user has only the documented rights', async () => {
     const client = makeClient({ url: await urlOf('mute') })
     client.on('error', () => undefined)
     const queue = client.getBlockingQueue<string>(uniqueName(), string)
@@ -171,7 +171,7 @@ describe('attacks over a Redis connection', function () {
       await raw.unlink(key)
     })
 
-    it('is set aside by a transfer before its time, where it is no entry', async () => {
+    it('is set aside by a transfer before its time if it is not an entry', async () => {
       const client = makeClient({ url: server.url, sweepInterval: 60_000 })
       const queue = client.getBlockingQueue<string>(uniqueName(), string)
       const keys = queueKeys(queue.name)

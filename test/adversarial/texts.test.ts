@@ -150,7 +150,7 @@ describe('text from outside', function () {
   })
 })
 
-describe('text from outside, in errors and in what is printed', () => {
+describe('text from outside, in errors and in output', () => {
   // eslint-disable-next-line no-control-regex
   const UNWANTED = /[\0-\x1f\x7f-\x9f\u061c\u115f\u1160\u3164\uffa0\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/
 

@@ -14,7 +14,7 @@ const LATE_MS = 20_000
 const TUNING = { commandTimeout: 400, sweepInterval: 1_000, pingInterval: 500 }
 const TIMEOUT_MS = 200
 const ABORT_MS = 100
-/** Of a machine that does other things, too. */
+/** The tolerance for a busy machine. */
 const MARGIN_MS = 8_000
 /** A shutdown looks for a server for a second; connections are given two to end. */
 const SHUTDOWN_MS = 3_000
@@ -96,7 +96,7 @@ describe('servers that cannot be reached', function () {
   })
 })
 
-/** What was wrong. Calls without an end of their own fail soon; the others must not be ended by that. */
+/** The problems of calls. Calls without a time limit of their own fail soon, which must not end the others. */
 async function tryAll(connect: Connect, ports: readonly number[]): Promise<string[]> {
   const [impatient, patient] = await Promise.all([
     withClient(connect, ports, SOON_MS, (objects) =>

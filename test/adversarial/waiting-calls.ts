@@ -44,7 +44,7 @@ export function objectsOf(client: RedelayedClient, name: string): Objects {
   }
 }
 
-/** What ends a wait: both, one or none of them. */
+/** The ends of a wait: both, one or none. */
 export interface Ends {
   readonly timeout?: number
   readonly signal?: AbortSignal
@@ -189,7 +189,7 @@ export const WAITING: Readonly<Record<string, WaitingCall>> = {
   },
 }
 
-/** What ends something; each is tried apart. */
+/** The ways to end a call, each tried separately. */
 export const ENDING: readonly string[] = [
   'Worker.close',
   'Worker.Symbol(nodejs.asyncDispose)',
@@ -217,7 +217,7 @@ export const OTHERS: ReadonlySet<string> = new Set(
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
   restoreMany getAllRaw listAllRaw now shardsOf acknowledgeChanges readChanges releaseChanges
   removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf health
-  complete resultOf getCompleted listCompleted pauseGroup resumeGroup pausedGroups countsOfGroup totals listGroups batch`.split(
+  complete resultOf getCompleted listCompleted pauseGroup resumeGroup pausedGroups pauseTask resumeTask pausedTasks countsOfGroup totals listGroups batch`.split(
     /\s+/,
   ),
 )

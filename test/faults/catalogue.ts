@@ -16,7 +16,7 @@ export interface Group<S extends Stage = Stage> {
   readonly start: () => Promise<S>
   readonly scenarios: readonly Scenario<S>[]
   readonly bench?: Partial<BenchParams>
-  /** How much of a soak is spent there. */
+  /** The share of a soak that is spent there. */
   readonly soak: number
 }
 
@@ -25,7 +25,7 @@ export interface Group<S extends Stage = Stage> {
  * off, is left out: losing it is its right.
  */
 const replicated = (replicas: number): Partial<BenchParams> => ({
-  load: { amend: false, durability: { replicas, timeoutMs: 1_000 } },
+  load: { changes: false, durability: { replicas, timeoutMs: 1_000 } },
 })
 
 function group<S extends Stage>(given: Group<S>): Group {

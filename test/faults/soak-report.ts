@@ -6,7 +6,7 @@ export interface SoakSettings {
   readonly seed: number
   /** The path of the report without its ending. */
   readonly out: string
-  /** What it ran with, in a line. */
+  /** The settings of the run, in a line. */
   readonly versions: string
 }
 
@@ -28,7 +28,7 @@ export interface Heap {
 
 const COUNTS = ['acknowledged', 'delivered', 'lost', 'dropped', 'duplicated', 'early', 'wrong', 'quarantined'] as const
 
-/** For people a page, for programs everything. */
+/** The report as a page for people, and all data for programs. */
 export function soakReport(
   settings: SoakSettings,
   minutes: number,

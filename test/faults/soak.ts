@@ -1,16 +1,17 @@
 /** Fleets that live for long, and one random fault after the other. `npm run soak` runs it. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { LAYOUTS } from '../../src/queues/delayed-options.js'
 import { randomFrom } from '../support/random.js'
 import { Bench, endIdleWorkers, lineOf, problemsOf, type Result } from './bench/bench.js'
 import type { Stage } from './bench/stage.js'
 import { groups, type Group } from './catalogue.js'
 import { soakReport, type Heap, type Round, type SoakSettings } from './soak-report.js'
 
-/** What a process may hold more at the end than after its first rounds; garbage is collected before each reading. */
+/** The memory that a process may hold at the end beyond that after its first rounds; garbage is collected before each reading. */
 const HEAP_GROWTH_MIB = 24
 const WARM_UP_ROUNDS = 5
-/** However long it lasts, what shall be left in the end is not due before. */
+/** The messages that must be left at the end are not due before it, however long the soak lasts. */
 const FAR_MS = 30 * 24 * 3_600_000
 
 interface Place {
@@ -69,7 +70,7 @@ console.log(`${rounds.length - failed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1
 
 async function newBench(group: Group, stage: Stage): Promise<Bench> {
-  const layout = random() < 0.5 ? 'redisson' : 'compact'
+  const layout = pick(LAYOUTS)
   const load = { ...group.bench?.load, farMs: FAR_MS }
   const bench = new Bench({ stage, seed: Math.floor(random() * 2 ** 31), layout, ...group.bench, load })
   await bench.start()

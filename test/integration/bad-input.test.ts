@@ -196,7 +196,7 @@ for (const layout of ORDERS) {
       await delayed.offer('x'.repeat(997), LATER)
     })
 
-    it('offerAll with something that is no item', async () => {
+    it('offerAll with a value that is not an item', async () => {
       for (const item of [null, undefined, 5, 'text']) {
         await expectItemRefused([InvalidArgumentError, { code: INVALID, says: ['{ value, delay, unit? }'] }], item)
       }

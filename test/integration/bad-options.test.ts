@@ -28,7 +28,7 @@ describe('bad input for the client', () => {
     ],
     ['a url of another kind', { url: 'http://h' }, 'url', 'redis://', 'got another'],
     ['a url that is none', { url: 'nonsense' }, 'url', 'redis://'],
-    ['a database that is no number', { url: 'redis://h/x' }, 'database in url', 'something else'],
+    ['a database that is not a number', { url: 'redis://h/x' }, 'database in url', 'something else'],
     ['a password twice', { url: 'redis://:a@h', password: 'b' }, 'password', 'either in the url or in the options'],
     ['a port out of range', { host: 'h', port: 70_000 }, 'port', '1 to 65535', '70000'],
     ['an empty host', { host: '' }, 'host', 'a non-empty string', 'an empty string'],

@@ -58,7 +58,7 @@ describe('BlockingDeque waits', () => {
     expect(await stored()).to.deep.equal([])
   })
 
-  it('waiting takes at the right end get what is last', async () => {
+  it('waiting takes at the right end get the last element', async () => {
     const waits = numbers(3).map(() => deque.takeLast())
     await untilBlocked(connection)
     await raw().rpush(name, 'a', 'b', 'c')
@@ -114,7 +114,7 @@ describe('BlockingDeque waits', () => {
     ['move', (signal) => deque.move(1, 'minutes', { from: 'first', to: other, at: 'last' }, { signal })],
   ]
   for (const [what, wait] of waits) {
-    it(`${what}: an abort ends it with the reason, and what comes later stays`, async () => {
+    it(`${what}: an abort ends it with the reason, and later elements stay`, async () => {
       const controller = new AbortController()
       const waiting = wait(controller.signal)
       await untilBlocked(connection)
@@ -266,7 +266,7 @@ describe('BlockingDeque waits', () => {
       expect(await good.promise).to.equal('a')
     })
 
-    it('refuses names that are none, and timeouts', async () => {
+    it('refuses invalid names and timeouts', async () => {
       const wanted = { code: 'ERR_INVALID_ARGUMENT', queue: name }
       for (const call of [
         () => deque.pollFromAny(1, 'seconds', ''),

@@ -172,7 +172,7 @@ describe('BlockingQueue waits', () => {
   })
 
   describe('takeMany', () => {
-    it('takes up to max of what is there in one command', async () => {
+    it('takes up to max existing elements in one command', async () => {
       await queue.addAll(numbers(7))
       expect(await queue.takeMany(5)).to.deep.equal(numbers(5))
       expect(await queue.takeMany(5)).to.deep.equal(['5', '6'])
@@ -187,7 +187,7 @@ describe('BlockingQueue waits', () => {
       expect(await queue.takeMany(3, { timeout: 0 })).to.deep.equal([])
     })
 
-    it('shares what comes with others, in their order', async () => {
+    it('shares new elements with other takes, in their order', async () => {
       const waiting = [queue.takeMany(2), queue.take(), queue.takeMany(3)]
       await untilBlocked(connection)
       await raw().rpush(name, ...numbers(6))
@@ -195,7 +195,7 @@ describe('BlockingQueue waits', () => {
     })
   })
 
-  describe('delivers what is due by itself', () => {
+  describe('delivers due messages by itself', () => {
     it('without any DelayedQueue object in this process', async () => {
       const due = Math.floor(await redisNow()) + 100
       await javaOffer(name, 'first', due)

@@ -66,7 +66,7 @@ describe('on a client of the user', () => {
     await pair.client.shutdown()
   })
 
-  it('with a keyPrefix it is refused, with the name of what to use', async () => {
+  it('refuses a client with a keyPrefix, and names the option to use instead', async () => {
     const wanted = { code: 'ERR_INVALID_ARGUMENT', says: ['keyPrefix', 'nameMapper', 'a string of 4 characters'] }
     const redis = new Redis({ keyPrefix: 'app:', lazyConnect: true })
     await expectError([InvalidArgumentError, wanted], () => makeClient({ redis }))

@@ -32,7 +32,7 @@ describe('a server that is BUSY again and again', function () {
     return redis
   }
 
-  it('delivers what came due meanwhile within its next free moment, to takes and to workers', async () => {
+  it('delivers messages that came due meanwhile in its next free moment, to takes and to workers', async () => {
     const client = makeClient({ port: server.port, host: '127.0.0.1' })
     client.on('error', () => undefined)
     const queue = client.getBlockingQueue<string>(uniqueName(), { codec: codecs.string() })

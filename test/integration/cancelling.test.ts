@@ -38,7 +38,7 @@ describe('cancelling a wait', () => {
       expect(await raw().lrange(name, 0, -1)).to.deep.equal(['a'])
     })
 
-    it(`${what}: an abort during the wait rejects with its reason, and what comes later stays`, async () => {
+    it(`${what}: an abort during the wait rejects with its reason, and later elements stay`, async () => {
       const controller = new AbortController()
       const waiting = wait(queue, controller.signal)
       await untilBlocked(connection)
@@ -71,7 +71,7 @@ describe('cancelling a wait', () => {
     expect(await queue.poll(1_000)).to.equal('a')
   })
 
-  it('a signal whose reason is no Error gives one', async () => {
+  it('a signal whose reason is not an Error rejects with one', async () => {
     const controller = new AbortController()
     const waiting = queue.take({ signal: controller.signal })
     controller.abort('a text')

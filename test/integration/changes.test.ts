@@ -62,7 +62,7 @@ describe('the changes of a reliable queue', function () {
   this.timeout(30_000)
   afterEach(cleanUp)
 
-  it('are what all processes do, from the setting on, without a restart', async () => {
+  it('are those of all processes, from the setting on, without a restart', async () => {
     const { queue, other } = await make({ keep: 'recent', payloads: true })
     await other.add('text', { id: 'a', priority: 3, headers: { h: '1' }, timeToLive: 60_000, deliveryLimit: 4 })
     const message = await queue.poll()
@@ -224,7 +224,7 @@ describe('the changes of a reliable queue', function () {
       expect(inShort(await take(queue.changes({ from: position, group: 'g' }), 1))).to.deep.equal(['added z'])
     })
 
-    it('is refused when it is none', async () => {
+    it('is refused when it is invalid', async () => {
       const { queue } = await make()
       for (const from of ['now', { epoch: 'e', id: '1' }, { epoch: '', id: '1-1' }, null]) {
         expect(await rejection(queue.changes({ from: from as never }).next())).to.include({
@@ -237,7 +237,7 @@ describe('the changes of a reliable queue', function () {
     })
   })
 
-  it('cannot be read where the queue keeps none', async () => {
+  it('cannot be read if the queue keeps no changes', async () => {
     const { queue, key } = await make()
     await queue.add('x')
     await queue.setConfig({ changes: false })

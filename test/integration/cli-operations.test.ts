@@ -1,4 +1,4 @@
-/** What the command line changes in reliable queues: dead letters go back, messages move, queues are paused. */
+/** Changes of reliable queues by the command line: redriven dead letters, moved messages, pauses. */
 import { expect } from 'chai'
 import { PassThrough } from 'node:stream'
 import { confirm } from '../../src/cli/confirm.js'
@@ -39,7 +39,7 @@ interface Rejecting {
   poll(): Promise<{ negativeAcknowledge(how: { reject: true }): Promise<unknown> } | null>
 }
 
-async function bury(queue: Rejecting, ids: readonly string[]): Promise<void> {
+async function deadLetter(queue: Rejecting, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     await queue.add(id, { id })
     await (await queue.poll())?.negativeAcknowledge({ reject: true })
@@ -53,7 +53,7 @@ describe('the command line, on reliable queues', function () {
   describe('redrive', () => {
     it('moves all dead letters back, or the oldest so many', async () => {
       const queue = makeQueue()
-      await bury(queue, ['a', 'b', 'c', 'd'])
+      await deadLetter(queue, ['a', 'b', 'c', 'd'])
       expect(await done('redrive', queue.name, '--count', '1', '--yes')).to.deep.equal({
         queue: queue.name,
         dead: 4,
@@ -66,10 +66,10 @@ describe('the command line, on reliable queues', function () {
       expect(await done('redrive', queue.name)).to.deep.include({ dead: 0, moved: 0 }) // nothing to ask about
     })
 
-    it('takes ids of any form, from all shards, and says which are not there by its exit code', async () => {
+    it('takes ids of any form, from all shards, and reports missing ones by its exit code', async () => {
       const queue = makeSharded(3)
       const ids = ['007', '-x', '1e5', '--yes', 'e', 'f']
-      await bury(queue, ids)
+      await deadLetter(queue, ids)
       const chosen = ids.slice(0, 4).flatMap((id) => ['--id', id])
       expect(await done('redrive', queue.name, ...chosen, '--yes')).to.include({ dead: 6, moved: 4 })
       expect(await queue.containsMany(ids.slice(0, 4))).to.equal(4)
@@ -78,9 +78,9 @@ describe('the command line, on reliable queues', function () {
       expect(await done('redrive', queue.name, '--yes')).to.include({ moved: 1 })
     })
 
-    it('moves nothing without --yes where there is no terminal, and refuses what makes no sense', async () => {
+    it('moves nothing without --yes and without a terminal, and refuses contradictory options', async () => {
       const queue = makeQueue()
-      await bury(queue, ['a'])
+      await deadLetter(queue, ['a'])
       await refused(2, /give --yes/, 'redrive', queue.name)
       await refused(2, /--count: not together with --id/, 'redrive', queue.name, '--id', 'a', '--count', '3', '--yes')
       await refused(2, /--count: expected a whole number/, 'redrive', queue.name, '--count', '0', '--yes')
@@ -91,7 +91,7 @@ describe('the command line, on reliable queues', function () {
   })
 
   describe('move', () => {
-    it('moves what no consumer has, of all priorities, and no more than there was', async () => {
+    it('moves messages that no consumer has, of all priorities, and no more than existed at the start', async () => {
       const client = makeClient()
       const [from, to] = [makeQueue(client), makeQueue(client)]
       await from.addMany(Array.from({ length: 250 }, (_, n) => ({ payload: n, id: `${n}`, priority: n % 10 })))
@@ -109,7 +109,7 @@ describe('the command line, on reliable queues', function () {
       expect(await to.counts()).to.include({ total: 250, visible: 250 })
     })
 
-    it('refuses sharded queues, the same queue and none', async () => {
+    it('refuses sharded queues, the same queue and a missing one', async () => {
       const [queue, sharded] = [makeQueue(), makeSharded(3)]
       await queue.add(1)
       await sharded.addMany([{ payload: 1 }, { payload: 2 }])
@@ -123,7 +123,7 @@ describe('the command line, on reliable queues', function () {
   })
 
   describe('pause and resume', () => {
-    it('keep consumers of all clients waiting, who go on at once', async () => {
+    it('make consumers of all clients wait, which go on at once after resume', async () => {
       const queue = makeQueue()
       const consumer = makeQueue(makeClient(), queue.name)
       await queue.setConfig({ visibilityTimeout: HOUR })
@@ -152,6 +152,28 @@ describe('the command line, on reliable queues', function () {
         `${queue.name}: poll is resumed in all processes\n`,
       )
       expect((await waiting)?.payload).to.equal('x') // long before a sweep
+    })
+
+    it('take a task alone with --task', async () => {
+      const queue = makeQueue()
+      await queue.addTask('report', 'x')
+      await queue.addTask('-w', 'y')
+      expect(await done('pause', queue.name, '--task', 'report')).to.deep.equal({
+        ...{ queue: queue.name, operation: 'poll', paused: true, shards: null, task: 'report' },
+      })
+      expect(await queue.pausedTasks()).to.deep.equal(['report'])
+      expect((await queue.pollMany({ count: 2 })).map(({ payload }) => payload)).to.deep.equal(['y'])
+      const waiting = []
+      for await (const { state } of queue.listAll({ state: 'visible' })) waiting.push(state)
+      expect(waiting).to.deep.equal(['visible'])
+      for await (const { id } of queue.listAll({ state: 'delayed' })) expect.fail(id)
+      expect((await inProcess(['stats', queue.name])).out).to.include(`${queue.name}: 1 of its tasks paused`)
+      expect((await inProcess(['resume', queue.name, '--task', 'report'])).out).to.equal(
+        `${queue.name}: the task "report" is resumed in all processes\n`,
+      )
+      expect((await queue.poll())?.payload).to.equal('x')
+      await refused(2, /one task cannot be paused/, 'pause', queue.name, '--task', '7', '--operation', 'add')
+      await refused(2, /either --task or --group/, 'pause', queue.name, '--task', '7', '--group', '7')
     })
 
     it('take a group alone with --group', async () => {

@@ -1,4 +1,4 @@
-/** What the command line shows of reliable queues and of sharded ones of both kinds. */
+/** The command line's output about reliable queues, and about sharded queues of both kinds. */
 import { expect } from 'chai'
 import { codecs } from '../../src/index.js'
 import { reliableKeys } from '../../src/keys.js'
@@ -48,7 +48,7 @@ describe('the command line, about reliable and sharded queues', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
-  it('says that a delay looks like a point in time', async () => {
+  it('reports that a delay looks like a timestamp', async () => {
     const name = uniqueName('cli')
     const { code, out, err } = await inProcess(['offer', name, '1', String(Date.now())])
     expect(code).to.equal(0)
@@ -56,7 +56,7 @@ describe('the command line, about reliable and sharded queues', function () {
     expect((await inProcess(['cancel', name, out.trim()])).code).to.equal(0)
   })
 
-  it('counts the messages of a batch, and fails where there is none of the name', async () => {
+  it('counts the messages of a batch, and fails for an unknown name', async () => {
     const name = uniqueName('cli')
     forgetReliable(name)
     const queue = makeClient().getReliableQueue(name)
@@ -181,7 +181,7 @@ describe('the command line, about reliable and sharded queues', function () {
       ])
     })
 
-    it('finds all queues of a Redis by itself, those with nothing but dead letters too, and those it cannot read', async function () {
+    it('finds all queues of a Redis by itself, also those with only dead letters, and those it cannot read', async function () {
       requireServerBin(this)
       const server = await startRedis({})
       onCleanup(() => server.stop())
@@ -218,7 +218,7 @@ describe('the command line, about reliable and sharded queues', function () {
   })
 
   describe('peek', () => {
-    it('says the limits, what they and pauses hold back, and how many batches there are', async () => {
+    it('shows the limits, the messages that they and pauses hold back, and the number of batches', async () => {
       const name = uniqueName('cli')
       forgetReliable(name)
       const queue = makeClient().getReliableQueue(name)
@@ -293,7 +293,7 @@ describe('the command line, about reliable and sharded queues', function () {
       expect((await lines('peek', name, '--limit', '4'))[0]).to.equal('20 visible (4 shown, next delivered first)')
     })
 
-    it('shows what the codec cannot decode as hex, and records that no version can read', async () => {
+    it('shows undecodable payloads and unreadable records as hex', async () => {
       const name = uniqueName('cli')
       forgetReliable(name)
       const queue = makeClient().getReliableQueue(name, { codec: codecs.bytes() })

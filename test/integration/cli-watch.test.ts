@@ -46,7 +46,7 @@ describe('redelayed watch', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
-  it('counts what happens between two looks by the change stream, and how late deliveries were', async () => {
+  it('counts changes between two readings of the change stream, and the lateness of deliveries', async () => {
     const name = uniqueName('watch')
     forgetReliable(name)
     const queue = makeClient().getReliableQueue<string>(name)
@@ -80,7 +80,7 @@ describe('redelayed watch', function () {
     expect((await look()).rates!.added).to.be.greaterThan(0)
   })
 
-  it('says where there were more changes than it reads, and goes on with the last', async () => {
+  it('reports more changes than it reads, and goes on with the last ones', async () => {
     const name = uniqueName('watch')
     forgetReliable(name)
     const client = makeClient()
@@ -195,7 +195,7 @@ describe('redelayed watch', function () {
     expect((await program.end()).code).to.equal(0)
   })
 
-  it('draws at a terminal over what it has drawn, and ends with exit code 0 by Ctrl-C', async function () {
+  it('redraws in place at a terminal, and ends with exit code 0 after Ctrl-C', async function () {
     if (spawnSync('script', ['--version']).error !== undefined) this.skip()
     const name = uniqueName('watch')
     const queue = makeClient().getReliableQueue(name)
@@ -222,7 +222,7 @@ describe('redelayed watch', function () {
     expect(code).to.equal(0)
   })
 
-  it('draws over what it has drawn, within the width and the height of the terminal', () => {
+  it('redraws in place, within the width and the height of the terminal', () => {
     const written: string[] = []
     const screen = screenOn({ columns: 10, rows: 5, write: (text) => written.push(text) })
     screen.draw(['a', 'b'])

@@ -72,7 +72,7 @@ describe('the command line', function () {
         ['offer', queue, '1', '5s', '--codec', 'xml'],
         /--codec: expected msgpack, json, string, jsonJackson, .*, got "xml"/,
       ],
-      [['offer', queue, '1', '5s', '--layout', 'both'], /--layout: expected redisson, compact, got "both"/],
+      [['offer', queue, '1', '5s', '--layout', 'both'], /--layout: expected redisson, compact, wheel, got "both"/],
       [['offer', '', '1', '5s'], /name: expected a non-empty string/],
       [['peek', queue, '--limit', '0'], /--limit: expected a whole number from 1 to 1000, got "0"/],
       [['peek', queue, '--limit', '-3'], /got "-3"/],
@@ -81,6 +81,8 @@ describe('the command line', function () {
       [['peek', queue, '--frobnicate'], /Unknown option `--frobnicate`/],
       [['peek', queue, queue], /Unused args/],
       [['stats', queue, '--limit', '3'], /Unknown option `--limit`/],
+      [['doctor', '--within', '5ms'], /--within: expected 1s to 1d, got "5ms"/],
+      [['doctor', queue, '--within', '5s', '--fix'], /--within: not together with --fix/],
       [['ui', '--read-only'], /Unknown option `--read-only`/],
       [['stats', queue, '--url'], /value is missing/],
       [['stats', queue, '--url', 'http://127.0.0.1'], /url: expected the scheme redis/],
@@ -152,7 +154,7 @@ describe('the command line', function () {
   })
 
   describe('peek', () => {
-    it('shows what is due next and what waits to be taken, and takes nothing', async () => {
+    it('shows the next due messages and the ready ones, and takes no message', async () => {
       const queue = uniqueName('peek')
       const now = Math.floor(await redisNow())
       await javaOffer(queue, text('later'), now + 7_260_000)
@@ -198,7 +200,7 @@ describe('the command line', function () {
       expect(await rawClient().exists(timeouts, order)).to.equal(0)
     })
 
-    it('shows what the codec cannot decode as hex, with its ticket, and says so once', async () => {
+    it('shows undecodable payloads as hex, with their tickets, and warns once', async () => {
       const queue = uniqueName('peek')
       const due = Math.floor(await redisNow()) + 3_600_000
       const long = `{"not":"${'x'.repeat(1_000)}"}`
@@ -241,7 +243,7 @@ describe('the command line', function () {
       expect((await inProcess(['peek', queue, '--codec', 'json'])).out).to.include('{"not":"xxx')
     })
 
-    it('reads five entries of a quarantine, as each can have any size, and says how many there are', async () => {
+    it('reads five entries of a quarantine, as each can have any size, and shows their number', async () => {
       const queue = uniqueName('peek')
       const entries = Array.from({ length: 12 }, (_, n) => `malformed ${n + 1} entry ${n}`)
       await rawClient().rpush(rawKeys(queue).quarantine, ...entries)
@@ -282,7 +284,7 @@ describe('the command line', function () {
   })
 
   describe('stats', () => {
-    it('counts pending and overdue messages, and says when no client delivers', async () => {
+    it('counts pending and overdue messages, and reports when no client delivers', async () => {
       const [queue, empty] = [uniqueName('stats'), uniqueName('stats')]
       const now = Math.floor(await redisNow())
       await javaOffer(queue, text('overdue'), now - 7_200_500)
@@ -374,7 +376,7 @@ describe('the command line', function () {
   })
 
   describe('when something is wrong with the server', () => {
-    it('gives up soon when there is none, and does not show the password', async () => {
+    it('fails soon without a server, and does not show the password', async () => {
       const started = performance.now()
       const url = `redis://user:sec@ret@127.0.0.1:${await freePort()}`
       const result = await cli(['stats', 'q', '--url', url])

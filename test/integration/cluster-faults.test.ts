@@ -16,7 +16,7 @@ import { cleanUp, makeClient, makePair, onCleanup, rawTo, rejection, track, type
 
 const NO_SWEEP = { sweepInterval: 3_600_000 }
 const LATER = 600_000
-/** For connections to servers that are killed. */
+/** The timeout of connections to killed servers. */
 const MORTAL = { retryStrategy: () => null }
 
 describe('Cluster, a master and its replica', function () {
@@ -100,7 +100,7 @@ describe('Cluster, a master and its replica', function () {
     expect(await again).to.deep.equal({ queue: pair.name })
   })
 
-  it('a take that waits does not spin while every node is down, and gets what comes afterwards', async () => {
+  it('a waiting take does not spin while every node is down, and gets later elements', async () => {
     const cluster = borrowed()
     const client = makeClient({ redis: cluster, consumersDeliver: false })
     const name = uniqueName()

@@ -21,6 +21,7 @@ import { remoteAddressOf } from '../../src/redis/connections/remote-address.js'
 import { eventually, once } from '../support/events.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.js'
 import {
   ORDERS,
   cleanUp,
@@ -40,7 +41,7 @@ describe('connections', () => {
   describe('to a server with passwords', function () {
     let server: RedisServer
     const odd = 'p@ss/w:rd%?#'
-    /** Of the user `app`; not that of the default user, so that a user who is left out is noticed. */
+    /** The password of the user `app`, different from the default user's, so that a missing user name is noticed. */
     const own = `own ${odd}`
 
     before(async function () {
@@ -189,6 +190,21 @@ describe('connections', () => {
       })
     }
 
+    it('an unknown authority of sentinels or of a cluster: a ConnectionError with the reason, too', async () => {
+      const servers: ClientOptions[] = [
+        { sentinels: [{ host: '127.0.0.1', port: tlsPort }], name: 'mymaster' },
+        { cluster: [{ host: '127.0.0.1', port: tlsPort }] },
+      ]
+      const refused = servers.map(async (options) => {
+        const pair = makePair('redisson', { ...options, tls: true, connectTimeout: 3_000 })
+        pair.client.on('error', () => {})
+        const error = await rejection(pair.delayed.offer('x', 5))
+        expect(error).to.be.instanceOf(ConnectionError).and.to.include({ outcome: 'not-applied' })
+        expect(error.message).to.match(/self[- ]signed/)
+      })
+      await Promise.all(refused)
+    })
+
     it('a shutdown at any moment of a handshake that would fail is no error of the process', async () => {
       for (let turns = 0; turns < 60; turns++) {
         const pair = makePair('redisson', { url: `rediss://127.0.0.1:${tlsPort}` })
@@ -219,7 +235,7 @@ describe('connections', () => {
     expect(await heard).to.have.property('code', 'ERR_CONNECTION')
   })
 
-  it('a server that comes up late is found, also by what waits already', async function () {
+  it('a server that comes up late is found, also by calls that wait already', async function () {
     requireServerBin(this)
     const port = await freePort()
     const pair = makePair('redisson', { host: '127.0.0.1', port })
@@ -254,6 +270,109 @@ describe('connections', () => {
 
     await plain.replicaof('NO', 'ONE')
     expect(await pair.queue.poll(5_000)).to.equal('pending')
+  })
+
+  describe('at an address that another server takes over, while the old one lives on', () => {
+    let old: RedisServer
+    let next: RedisServer
+    let proxy: TcpProxy
+    let pair: ReturnType<typeof makePair>
+    const admins = new Map<RedisServer, Redis>()
+
+    beforeEach(async function () {
+      requireServerBin(this)
+      this.timeout(30_000)
+      admins.clear()
+      ;[old, next] = [await startRedis(), await startRedis()]
+      onCleanup(() => old.stop())
+      onCleanup(() => next.stop())
+      proxy = await startProxy({ targetPort: old.port })
+      onCleanup(() => proxy.stop())
+      pair = makePair('redisson', { host: '127.0.0.1', port: proxy.port })
+      pair.client.on('error', () => {})
+      await expectRoundTrip(pair)
+    })
+
+    const adminOf = (server: RedisServer): Redis => {
+      const admin = admins.get(server) ?? rawTo(server.port)
+      admins.set(server, admin)
+      return admin
+    }
+    /** The ids of the connections at a server that have these flags: `b` waits in a blocking command. */
+    async function idsAt(server: RedisServer, flags: string): Promise<string[]> {
+      const admin = adminOf(server)
+      const own = String(await admin.call('CLIENT', 'ID'))
+      const lines = String(await admin.call('CLIENT', 'LIST')).split('\n')
+      const ids = lines.filter((line) => line.includes(` flags=${flags} `)).map((line) => /^id=(\d+)/.exec(line)![1]!)
+      return ids.filter((id) => id !== own)
+    }
+    const waitsAt = (server: RedisServer): Promise<unknown> =>
+      eventually(async () => expect(await idsAt(server, 'b')).to.have.lengthOf(1), 10_000)
+    const breakAtOld = async (flags: string): Promise<void> => {
+      for (const id of await idsAt(old, flags)) await adminOf(old).call('CLIENT', 'KILL', 'ID', id)
+    }
+
+    it('a wait follows the connection for commands', async () => {
+      const taken = pair.queue.take()
+      await waitsAt(old)
+      proxy.retarget(next.port)
+      await breakAtOld('N')
+      await eventually(() => pair.delayed.offer('at the other server', 0), 10_000)
+      expect(await taken).to.equal('at the other server')
+    }).timeout(30_000)
+
+    it('a wait that is there already keeps its connection when the one for commands comes', async () => {
+      const taken = pair.queue.take()
+      await waitsAt(old)
+      proxy.retarget(next.port)
+      await breakAtOld('b')
+      await waitsAt(next)
+      const waiting = await idsAt(next, 'b')
+      await breakAtOld('N')
+      await eventually(() => pair.delayed.offer('at the other server', 0), 10_000)
+      expect(await taken).to.equal('at the other server')
+      expect(await idsAt(next, 'N')).to.include.members(waiting)
+    }).timeout(30_000)
+
+    for (const [what, flags] of [
+      ["a wait's connection", 'b'],
+      ['the subscriber', 'P'],
+    ] as const)
+      it(`all connections follow when only that of ${what} moves`, async () => {
+        const taken = pair.queue.take()
+        await waitsAt(old)
+        expect((await idsAt(old, 'N')).length, 'connections for commands').to.be.above(0)
+        proxy.retarget(next.port)
+        await breakAtOld(flags)
+        await waitsAt(next)
+        await eventually(async () => expect(await idsAt(next, 'P')).to.have.lengthOf(1), 10_000)
+        await eventually(async () => expect(await idsAt(old, 'N')).to.deep.equal([]), 10_000)
+        await pair.delayed.offer('at the other server', 0)
+        expect(await taken).to.equal('at the other server')
+      }).timeout(30_000)
+
+    it('all connections end up at one server behind a balancer that leads each to another one in turns', async () => {
+      pair.client.on('warning', () => {}) // that the servers take turns
+      const taken = pair.queue.take()
+      await waitsAt(old)
+      proxy.events.on('accepted', () => proxy.retarget(proxy.accepted % 2 === 0 ? old.port : next.port))
+      for (const flags of ['b', 'P', 'N']) await breakAtOld(flags)
+      const allOf = async (server: RedisServer): Promise<number[]> =>
+        (await Promise.all(['b', 'P', 'N'].map((flags) => idsAt(server, flags)))).map((ids) => ids.length)
+      await eventually(async () => {
+        const counts = await Promise.all([old, next].map(allOf))
+        expect(counts.map((each) => each.every((count) => count > 0)).sort(), String(counts)).to.deep.equal([
+          false,
+          true,
+        ])
+        expect(
+          counts.filter((each) => each.every((count) => count === 0)),
+          String(counts),
+        ).to.have.lengthOf(1)
+      }, 25_000)
+      await pair.delayed.offer('at one of them', 0)
+      expect(await taken).to.equal('at one of them')
+    }).timeout(40_000)
   })
 
   it('a Redis older than 5.0 is refused at the first call', async () => {

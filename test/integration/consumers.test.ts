@@ -62,7 +62,7 @@ describe('subscribeOnElements', () => {
     expect(new Set(seen.map(([by]) => by)).size).to.equal(2)
   })
 
-  it('unsubscribe ends it: what comes later stays', async () => {
+  it('unsubscribe ends it: later elements stay', async () => {
     const seen: string[] = []
     const id = queue.subscribeOnElements((value) => seen.push(value))
     await raw().rpush(name, 'a')
@@ -179,7 +179,7 @@ describe('an element that cannot be decoded', () => {
     expect(await waiting).to.equal('good')
   })
 
-  it('one that cannot be set aside does not keep back what was taken with it', async () => {
+  it('one that cannot be set aside does not withhold the elements taken with it', async () => {
     await raw().set(rawKeys(name).quarantine, 'not a list')
     const failed = once<RedelayedError>(client, 'error')
     await raw().rpush(name, bad)

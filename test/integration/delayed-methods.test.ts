@@ -116,7 +116,7 @@ for (const { layout, entryFormat } of layouts) {
       expect(await pending()).to.deep.equal([0, 0])
     })
 
-    it('retainAll while others offer and cancel: no stranger stays that was there', async () => {
+    it('retainAll during offers and cancels: no other message stays that was pending at the start', async () => {
       const tickets = await delayed.offerAll(
         numbers(1_500).map((value) => ({ value: Number(value) % 3 === 0 ? 'keep' : `drop ${value}`, delay: HOUR })),
       )

@@ -241,7 +241,7 @@ for (const layout of ORDERS) {
         await expectError([NoSuchElementError, wanted], () => delayed.remove())
       })
 
-      it('clear and delete drop what is pending and nothing else', async () => {
+      it('clear and delete drop only pending messages', async () => {
         await pair.queue.offer('delivered')
         expect(await delayed.delete()).to.equal(true)
         expect(await delayed.delete()).to.equal(false)

@@ -44,7 +44,7 @@ for (const [kind, make] of kinds) {
       expect(await stored()).to.deep.equal(['c', 'b', 'a', 'd', 'e', 'f'])
     })
 
-    it('addFirstIfExists and addLastIfExists add only to what is there, and give the new size', async () => {
+    it('addFirstIfExists and addLastIfExists add only to an existing deque, and return the new size', async () => {
       expect(await deque.addFirstIfExists('a', 'b')).to.equal(0)
       expect(await deque.addLastIfExists('a')).to.equal(0)
       expect(await deque.isExists()).to.equal(false)

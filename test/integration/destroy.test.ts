@@ -103,7 +103,7 @@ describe('destroy', () => {
     expect(await raw().zcard(timeouts)).to.equal(40_000 - moved)
   })
 
-  it('of one queue leaves the others of the client alone', async () => {
+  it('of one queue does not affect the other queues of the client', async () => {
     const client = makeClient(QUIET)
     const [one, two] = [uniqueName(), uniqueName()].map((name) => {
       const queue = client.getBlockingQueue<string>(name, string)

@@ -1,4 +1,4 @@
-/** What seems to be missing in an order list is searched for again, on a real Redis, while the list changes. */
+/** The second search for entries that seem to be missing in an order list, on a real Redis, while the list changes. */
 import { expect } from 'chai'
 import { queueKeys, type QueueKeys } from '../../src/keys.js'
 import type { Sender } from '../../src/store/run.js'
@@ -23,7 +23,7 @@ describe("the doctor's recheck", function () {
   })
   afterEach(cleanUp)
 
-  /** In both keys, as an offer leaves it. */
+  /** Adds an entry to both keys, as an offer does. */
   async function offer(count: number): Promise<Buffer[]> {
     const entries = Array.from({ length: count }, (_, i) => ordered(`${offered.length + i}`.padStart(8, '0'), 'x'))
     await rawClient()
@@ -35,7 +35,7 @@ describe("the doctor's recheck", function () {
     return entries
   }
 
-  /** In the schedule alone. */
+  /** Adds an entry to the schedule alone. */
   async function lose(count: number): Promise<Buffer[]> {
     const entries = Array.from({ length: count }, (_, i) => ordered(`lost ${i}`, 'x'))
     await rawClient().zadd(keys.timeouts, ...entries.flatMap((entry) => [DUE, entry]))
@@ -76,7 +76,7 @@ describe("the doctor's recheck", function () {
     unsure,
   })
 
-  it('takes a page, however long the list is, for what was offered during the first', async () => {
+  it('takes one page, whatever the length of the list, to find entries offered during the first pass', async () => {
     await offer(5_000)
     let pages = 0
     const sender = through(async (ask, script) => {
@@ -87,12 +87,12 @@ describe("the doctor's recheck", function () {
       if (pages === 21) await offer(200)
       return page
     })
-    const survey = await inspectBoth(sender, keys, () => {})
-    expect(survey).to.deep.include({ missing: [], suspected: 0 })
+    const inspected = await inspectBoth(sender, keys, () => {})
+    expect(inspected).to.deep.include({ missing: [], suspected: 0 })
     expect(pages).to.equal(22)
   })
 
-  it('finds what is in the list nowhere, among what is', async () => {
+  it('finds the missing entries among the listed ones', async () => {
     const listed = await offer(3_000)
     const lost = await lose(20)
     expect(await look(senderOf(rawClient()), [...listed.filter((_, i) => i % 100 === 0), ...lost])).to.deep.equal(
@@ -124,7 +124,7 @@ describe("the doctor's recheck", function () {
     expect(sender.pages).to.be.within(2 + 13 + 21, 2 + 13 + 23)
   })
 
-  it('says that it does not know when its time is over, or when a page of orphans is in the way', async () => {
+  it('reports unsure entries when its time is over, or when a page of orphans is in the way', async () => {
     const listed = await offer(3_000)
     const lost = await lose(3)
     expect(await look(senderOf(rawClient()), [...listed.slice(0, 2), ...lost], 0)).to.deep.equal(found([], 5))

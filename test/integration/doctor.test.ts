@@ -7,7 +7,10 @@ import { join } from 'node:path'
 import type { Redis } from 'ioredis'
 import { codecs } from '../../src/index.js'
 import { deadLettersOf, queueKeys, reliableKeys } from '../../src/keys.js'
+import { openAccess } from '../../src/doctor/access.js'
+import { examine } from '../../src/doctor/doctor.js'
 import { inspectBoth } from '../../src/doctor/inspect-queue.js'
+import { TimeLimit } from '../../src/doctor/time-limit.js'
 import { old, ordered, senderOf, unordered } from '../lua/support.js'
 import { cli, inProcess, type Result } from '../support/cli.js'
 import { eventually } from '../support/events.js'
@@ -43,6 +46,7 @@ interface Document {
   readonly queues: Readonly<Record<string, unknown>>[]
   readonly reliableQueues: Readonly<Record<string, unknown>>[]
   readonly findings: FoundFinding[]
+  readonly notExamined: number
   readonly fixed: { queue: string; code: string; count: number; error?: string }[]
   readonly left?: FoundFinding[]
 }
@@ -170,9 +174,11 @@ describe('redelayed doctor', function () {
       const lost = Array.from({ length: 20 }, (_, i) => ordered(`${i} lost`, 'L'))
       await rawClient().zadd(timeouts, ...lost.flatMap((entry) => [due, entry]), -1, 'negative', due, 'junk')
       await rawClient().rpush(order, 'gone')
-      const survey = await inspectBoth(senderOf(rawClient()), queueKeys(name), () => {}, { idsAtOnce: 100 })
-      expect(survey.missing.map(({ prefix }) => prefix)).to.have.deep.members(lost.map((entry) => entry.subarray(0, 9)))
-      const { missing: _, ...counts } = survey
+      const inspected = await inspectBoth(senderOf(rawClient()), queueKeys(name), () => {}, { idsAtOnce: 100 })
+      expect(inspected.missing.map(({ prefix }) => prefix)).to.have.deep.members(
+        lost.map((entry) => entry.subarray(0, 9)),
+      )
+      const { missing: _, ...counts } = inspected
       expect(counts).to.deep.equal({ suspected: 0, orphans: 1, negative: 1, malformed: 1, malformedDue: 0, old: 0 })
     })
 
@@ -217,7 +223,7 @@ describe('redelayed doctor', function () {
       expect(await rawClient().llen(rawKeys(name).quarantine)).to.equal(250)
     })
 
-    it('says and counts what it delivers besides, when it sets aside what is malformed or negative', async () => {
+    it('reports and counts the deliveries that come with setting malformed or negative entries aside', async () => {
       for (const code of ['malformed', 'negative-due'] as const) {
         const name = uniqueName('doctor')
         await subscribe(name)
@@ -296,6 +302,53 @@ describe('redelayed doctor', function () {
         expect(lost!.figures).to.deep.equal({ counted: 5, held: 3, group: 'b', most: 4 })
       })
 
+      it('repeat-stopped: those whose next message has no time, or one after their next tick', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name)
+        const { ticks } = reliableKeys(name)
+        const schedules = {
+          ahead: { every: HOUR },
+          gone: { cron: '0 9 * * *' },
+          sound: { every: HOUR },
+          daily: { cron: '0 9 * * *', timeZone: 'Asia/Tokyo' },
+          later: { every: HOUR, startAt: new Date(Date.now() + 9 * HOUR) },
+          ended: { every: HOUR, endAt: new Date(1) },
+        }
+        for (const [each, times] of Object.entries(schedules)) await queue.upsertSchedule(each, 1, times)
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        await rawClient().zadd(ticks, Date.now() + 2 * HOUR, 'ahead')
+        await rawClient().zrem(ticks, 'gone')
+        const { findings } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal(['warning repeat-stopped'])
+        const stopped = findings.find(({ code }) => code === 'repeat-stopped')
+        expect(stopped!.figures).to.deep.equal({ stopped: 2, stored: 6 })
+        expect(stopped!.found)
+          .to.match(/"ahead"/)
+          .and.match(/"gone"/)
+        for (const each of ['ahead', 'gone'] as const) await queue.upsertSchedule(each, 1, schedules[each])
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+      })
+
+      it('place-lost: messages that no poll finds', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name)
+        await queue.addMany([
+          { payload: 1, id: 'a' },
+          { payload: 2, id: 'b', delay: HOUR },
+          { payload: 3, id: 'c', group: 'g' },
+        ])
+        await queue.poll()
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        await rawClient().zrem(reliableKeys(name).due[0]!, 'b')
+        const { findings } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal(['warning place-lost'])
+        expect(findings.find(({ code }) => code === 'place-lost')!.figures).to.deep.equal({ lost: 1, total: 3 })
+        expect((await queue.add(2, { id: 'b', delay: HOUR })).outcome).to.equal('added')
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+      })
+
       it('setting-without-effect: each that the scripts do not take, none of the others, and nothing that steers', async () => {
         const name = uniqueName('doctor')
         const { config } = reliableKeys(name)
@@ -343,7 +396,7 @@ describe('redelayed doctor', function () {
         await rawClient().del(repeats, dead.repeats)
       })
 
-      it('wrong-type: each of the keys, also those beside the messages', async () => {
+      it('wrong-type: each of the keys, also the ones besides the messages', async () => {
         const name = uniqueName('doctor')
         const { channel: _, ends: __, batchEnds: ___, due, rate, ...others } = reliableKeys(name)
         const keys = [rate, ...Object.values(others), ...due]
@@ -482,7 +535,7 @@ describe('redelayed doctor', function () {
       expect(await found()).to.deep.equal([])
     })
 
-    it('server-too-old: says so instead of failing', async () => {
+    it('server-too-old: reports it instead of failing', async () => {
       const fake = createServer((socket) => {
         const info = 'redis_version:4.0.14\r\nrole:master\r\n'
         // one reply for each command, of which several can come in one piece
@@ -546,13 +599,14 @@ describe('redelayed doctor', function () {
               'other',
               'redelayed:quarantine:{other}',
               'redelayed:leader:{other}',
+              'redelayed:wheel:{other}',
               'redisson_delay_queue_channel:{other}',
             ],
           ],
         ])
       })
 
-      it('not-examined: what the user may not read is no failure', async function () {
+      it('not-examined: a refused command is not a failure', async function () {
         await start(this, careful)
         const { findings, exit } = await as(['~*', '&*', '+@all', '-config', '-info', '-acl', '-type', '-time'])
         expect(exit).to.equal(0)
@@ -590,7 +644,79 @@ describe('redelayed doctor', function () {
       ])
     })
 
-    it('delivers nothing of a queue that the call did not name, and whose messages may be those of its twin', async function () {
+    it('begins with no other queue when its time is over, and says how many are left', async function () {
+      await start(this, [])
+      const names = Array.from({ length: 40 }, (_, at) => `kept-${String(at).padStart(2, '0')}`)
+      for (const name of names) await redis.hset(`redelayed:reliable:repeats:{${name}}`, 'a', 'b')
+      await redis.zadd('redisson_delay_queue_timeout:{late}', Date.now() + HOUR, unordered('a', 'x'))
+      const access = await openAccess({ url: server.url })
+      try {
+        let ms = 0
+        const whenFound = (what: string): void => void (what.endsWith('queues found') && (ms = HOUR))
+        const none = await examine(access, [], whenFound, 1_000, () => ms)
+        expect([none.queues.length, none.reliable.length, none.left]).to.deep.equal([0, 0, 41])
+        expect(none.servers).to.have.length(1)
+        const all = await examine(access, [], () => {}, HOUR)
+        expect(all.left).to.equal(0)
+        expect(all.queues.map(({ name }) => name)).to.deep.equal(['late'])
+        expect(all.reliable.map(({ name }) => name)).to.deep.equal(names) // in order again
+      } finally {
+        await access.close()
+      }
+      const { code, out } = await doctor(['--json', '--within', '1h'], server.url)
+      expect([code, (JSON.parse(out) as Document).notExamined]).to.deep.equal([1, 0])
+    })
+
+    it('says of a queue whose entries take too long that it was examined in part, and what it saw of its schedule', async function () {
+      await start(this, [])
+      const entries = Array.from({ length: 600 }, (_, at) => ordered(`id-${at}`, 'x'))
+      await redis.zadd(rawKeys('long').timeouts, ...entries.flatMap((entry, at) => [Date.now() + HOUR + at, entry]))
+      await redis.zadd(rawKeys('long').timeouts, -1, ordered('negative', 'x'), Date.now() + HOUR - 1, 'malformed')
+      await redis.rpush(rawKeys('long').order, 'an orphan', ...entries.slice(0, 550))
+      const inPart = await inspectBoth(senderOf(redis), queueKeys('long'), () => {}, { limit: new TimeLimit(0) })
+      // a page of each; entries that the rest of the list has are not missing
+      expect(inPart).to.include({ negative: 1, malformed: 1, orphans: 1, suspected: 0 })
+      expect(inPart.missing).to.deep.equal([])
+      expect(inPart.readInTime).to.be.within(400, 500)
+      const whole = await inspectBoth(senderOf(redis), queueKeys('long'), () => {})
+      expect(whole.missing).to.have.length(50)
+      expect(whole).not.to.have.property('readInTime')
+    })
+
+    it('gives a long queue a quarter of the time, and each kind of queue its part', async function () {
+      await start(this, [])
+      const entries = Array.from({ length: 20_000 }, (_, at) => unordered(`id-${at}`, 'x'))
+      await redis.zadd(rawKeys('long').timeouts, ...entries.flatMap((entry, at) => [Date.now() + HOUR + at, entry]))
+      const short = ['short-1', 'short-2', 'short-3']
+      for (const queue of short) await redis.zadd(rawKeys(queue).timeouts, Date.now() + HOUR, unordered('a', 'x'))
+      await redis.hset('redelayed:reliable:repeats:{kept}', 'a', 'b')
+      const access = await openAccess({ url: server.url })
+      // each look at the clock takes a millisecond
+      const within = (withinMs: number) => {
+        let ms = 0
+        return examine(
+          access,
+          [],
+          () => {},
+          withinMs,
+          () => ms++,
+        )
+      }
+      try {
+        for (let turn = 0; turn < 8; turn++) {
+          const { queues, reliable, findings, left } = await within(120) // in another order each time
+          expect(queues.map(({ name }) => name)).to.deep.equal(['long', ...short])
+          expect([reliable.map(({ name }) => name), left]).to.deep.equal([['kept'], 0])
+          const inPart = findings.filter(({ code }) => code === 'partly-examined').map(({ queue }) => queue)
+          expect(inPart).to.deep.equal(['long'])
+        }
+        expect((await within(1)).findings.map(({ code }) => code)).to.include('not-examined')
+      } finally {
+        await access.close()
+      }
+    })
+
+    it('delivers no message of an unnamed queue whose messages may be those of its twin', async function () {
       await start(this, ['--appendonly', 'yes', '--appendfsync', 'always'])
       const { timeouts, quarantine } = rawKeys('orders')
       await redis.zadd(timeouts, 1, ordered('due', 'x'), 2, 'malformed', -1, ordered('negative', 'x'))
@@ -677,7 +803,15 @@ describe('redelayed doctor', function () {
       const name = uniqueName('doctor')
       const { code, out } = await cli(['--fix', 'doctor', name, '--json'])
       expect(code).to.be.oneOf([0, 1])
-      expect(JSON.parse(out)).to.have.keys('server', 'queues', 'reliableQueues', 'findings', 'fixed', 'left')
+      expect(JSON.parse(out)).to.have.keys(
+        'server',
+        'queues',
+        'reliableQueues',
+        'findings',
+        'notExamined',
+        'fixed',
+        'left',
+      )
     })
 
     it('fails as the other commands do', async function () {

@@ -59,6 +59,16 @@ describe('durability', function () {
       })
     }
 
+    it("layout 'wheel': resolves when they have it", async () => {
+      const { client, queue, name } = makeOurs()
+      const delayed = client.getDelayedQueue(queue, { layout: 'wheel', deliver: false })
+      const ticket = await delayed.offer('a', LATER, replicas(1))
+      expect(await rawTo(replica.port).zcard(`redelayed:wheel:{${name}}`)).to.equal(1)
+      expect(await delayed.offerAll([{ value: 'b', delay: LATER }], replicas(1))).to.have.lengthOf(1)
+      expect(await delayed.cancel(ticket)).to.equal(true)
+      expect(await delayed.size()).to.equal(1)
+    })
+
     it('with a unit, at a date, and many; each is waited for', async () => {
       const { delayed, keys } = makeOurs()
       const copy = rawTo(replica.port)
@@ -233,7 +243,7 @@ describe('durability', function () {
       expect(await replicationOffset(raw)).to.be.greaterThan(offset)
     })
 
-    it('what could have been delivered meanwhile is not repeated: a ConnectionError with the outcome unknown', async () => {
+    it('a message that could have been delivered meanwhile is not repeated: a ConnectionError with the outcome unknown', async () => {
       const proxy = await startProxy({ targetPort: master.port })
       onCleanup(() => proxy.stop())
       const { delayed, name } = makePair('redisson', { url: `redis://127.0.0.1:${proxy.port}` })
@@ -358,7 +368,7 @@ describe('durability', function () {
   })
 
   describe('shutdown', () => {
-    it('lets an offer that is waited for finish, and refuses others', async () => {
+    it('lets a waiting offer finish, and refuses new ones', async () => {
       const { delayed, client, name } = makeOurs()
       await delayed.offer('opens the connection', LATER, replicas(1))
       await replica.kill('SIGSTOP')
@@ -471,7 +481,7 @@ describe('durability', function () {
       expect(await delayed.readAll()).to.deep.equal(numbers(20))
     }).timeout(20_000)
 
-    it('not in time: a DurabilityError that says what was reached', async function () {
+    it('not in time: a DurabilityError with the durability reached', async function () {
       if (!supported) this.skip()
       const { delayed } = makePair('redisson', { url: server.url })
       // the first may meet the sync of this second, and then the next one has to wait for that of the next

@@ -11,7 +11,7 @@ import { cleanUp, makeClient, rejection } from './fixtures.js'
 
 const SECRET = 'geheim-7f3a'
 
-/** What a user sees who has given a wrong address, a wrong password or a wrong scheme. */
+/** The errors for a wrong address, a wrong password and a wrong scheme. */
 describe('Errors of a connection that cannot be opened', () => {
   let server: RedisServer
   let tlsPort: number
@@ -82,7 +82,7 @@ describe('Errors of a connection that cannot be opened', () => {
     'a cluster without a node': {
       options: () => ({ cluster: [at(closedPort)] }),
       type: ConnectionError,
-      says: /127\.0\.0\.1:\d+: .*does Redis run there, and is TLS on/,
+      says: /127\.0\.0\.1:\d+: .*no server listens there: does Redis run/,
     },
     'sentinels that want a password': {
       options: () => ({ sentinels: [{ host: '127.0.0.1', port: server.port }], name: 'mymaster' }),

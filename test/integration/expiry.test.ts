@@ -48,7 +48,7 @@ for (const kind of ['queue', 'delayed queue'] as const) {
       expect(await ttls(beside)).to.deep.equal(beside.map(() => -1))
     })
 
-    it('what has expired is gone, and nothing else', async () => {
+    it('only expired data are gone', async () => {
       const { object, keys, beside, fill } = setUp()
       await fill()
       await object.expire(40)
@@ -89,7 +89,7 @@ for (const kind of ['queue', 'delayed queue'] as const) {
       expect(await object.expireIfLess(HOUR)).to.equal(true)
     })
 
-    it('refuses what is no duration and no date', async () => {
+    it('refuses values that are neither durations nor dates', async () => {
       const { object, name } = setUp()
       const wanted = { code: 'ERR_INVALID_ARGUMENT', queue: name }
       for (const when of [-1, 1.5, NaN, '5' as unknown as number, new Date(NaN), new Date(-1)]) {

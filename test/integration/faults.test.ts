@@ -41,7 +41,7 @@ describe('faults', function () {
       ['restarts', () => server.restart()],
       ['is killed and comes back', () => server.kill().then(() => server.restart())],
     ] as const) {
-      it(`${how} while takes wait: the same takes get what comes afterwards`, async () => {
+      it(`${how} while takes wait: the same takes get later elements`, async () => {
         await start()
         const { queue, client, name } = makePair('redisson', { url: server.url })
         const waits = [queue.take(), queue.poll(20_000), queue.takeMany(5)].map((wait) => track<unknown>(wait))
@@ -271,7 +271,7 @@ describe('faults', function () {
       proxy.refuse(false)
     })
 
-    it('what changes something and is no offer is not repeated, what only reads is', async () => {
+    it('repeats reads and offers, but no other changing calls', async () => {
       await startBehindProxy()
       const pair = through()
       const ticket = await pair.delayed.offer('a', LATER)
@@ -304,7 +304,7 @@ describe('faults', function () {
       proxy.refuse(false)
     })
 
-    it('a drain that breaks between two pages returns what it took', async () => {
+    it('a drain that breaks between two pages returns the elements it took', async () => {
       await startBehindProxy()
       const pair = through()
       await pair.queue.addAll(numbers(3_000))

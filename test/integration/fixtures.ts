@@ -1,4 +1,4 @@
-/** What the integration tests share: clients that are shut down after the test, the Redis clock, and Java's bytes. */
+/** Helpers of the integration tests: clients that are shut down after the test, the Redis clock, and Java's bytes. */
 import { expect } from 'chai'
 import { Redis, type RedisOptions } from 'ioredis'
 import { randomBytes } from 'node:crypto'
@@ -68,6 +68,7 @@ export interface Keys {
   readonly channel: string
   readonly quarantine: string
   readonly leader: string
+  readonly wheel: string
 }
 
 /** Spelled out once more, so that a wrong name in the source is not asserted with itself. */
@@ -79,6 +80,7 @@ export function rawKeys(name: string): Keys {
     channel: `redisson_delay_queue_channel:{${name}}`,
     quarantine: `redelayed:quarantine:{${name}}`,
     leader: `redelayed:leader:{${name}}`,
+    wheel: `redelayed:wheel:{${name}}`,
   }
 }
 
@@ -113,7 +115,7 @@ export function javaEntry(payload: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from([8]), randomBytes(8), length, bytes])
 }
 
-/** What Redisson's offer does: both keys and, for a new head, the announcement. */
+/** Offers as Redisson does: writes both keys and, for a new head, announces it. */
 export async function javaOffer(
   name: string,
   payload: string | Buffer,
@@ -135,7 +137,7 @@ export async function rawState(name: string, redis: Redis = rawClient()): Promis
   return dumps.map((dump) => dump?.toString('hex') ?? null)
 }
 
-/** What a promise rejects with. */
+/** The error with which a promise rejects. */
 export async function rejection(promise: Promise<unknown>): Promise<RedelayedError> {
   try {
     await promise

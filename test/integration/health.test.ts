@@ -1,4 +1,4 @@
-/** What probes ask: whether Redis answers, and whether a worker does its work. */
+/** The checks of probes: whether Redis answers, and whether a worker works. */
 import { expect } from 'chai'
 import { AuthError, ConnectionError, InvalidArgumentError, ShutdownError } from '../../src/index.js'
 import { deadLettersOf, listKeys, reliableKeys } from '../../src/keys.js'

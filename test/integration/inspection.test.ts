@@ -1,4 +1,4 @@
-/** What can be seen of a delayed queue without changing it, and queue objects that do not deliver. */
+/** Reading a delayed queue without changing it, and queue objects that do not deliver. */
 import { expect } from 'chai'
 import { codecs, dueOf, type RedelayedError } from '../../src/index.js'
 import { eventually } from '../support/events.js'
@@ -36,7 +36,7 @@ describe('inspecting a delayed queue', () => {
   afterEach(cleanUp)
 
   for (const layout of ORDERS) {
-    it(`stats() counts what is there (layout: ${layout})`, async () => {
+    it(`stats() counts the messages (layout: ${layout})`, async () => {
       const { delayed, queue, keys, name } = makeIdle(layout)
       const before = Math.floor(await redisNow())
       expect(await delayed.stats()).to.deep.include({ pending: 0, overdue: 0, oldestOverdueMs: 0, nextDue: null })
@@ -99,9 +99,8 @@ describe('inspecting a delayed queue', () => {
   it('refuses bad limits, and works no more after destroy()', async () => {
     const { delayed, name } = makeIdle()
     for (const limit of [0, -1, 1.5, 10_001, NaN]) {
-      await expectError(
-        [InvalidArgumentError, { code: 'ERR_INVALID_ARGUMENT', queue: undefined, says: ['limit'] }],
-        () => delayed.schedule({ limit }),
+      await expectError([InvalidArgumentError, { code: 'ERR_INVALID_ARGUMENT', queue: name, says: ['limit'] }], () =>
+        delayed.schedule({ limit }),
       )
     }
     await delayed.destroy()

@@ -197,7 +197,7 @@ describe('Calls of one turn of the event loop', () => {
       })
     }
 
-    it('fail where they may have been delivered, and the others do not', async () => {
+    it('fail only for messages that may have been delivered', async () => {
       const proxy = await startProxy({ targetPort: server.port })
       onCleanup(() => proxy.stop())
       const client = makeClient({ host: '127.0.0.1', port: proxy.port })
@@ -322,7 +322,7 @@ describe('Calls of one turn of the event loop', () => {
       expect(await queue.size()).to.equal(44)
     })
 
-    it('take scripts of their own where they say what becomes of a message that is there', async () => {
+    it('take scripts of their own with a policy for existing messages', async () => {
       const scripts = await scriptsOf(async () => {
         const answers = await Promise.all([
           queue.add('a', { id: 'a' }),
@@ -370,7 +370,7 @@ describe('Calls of one turn of the event loop', () => {
       expect(polled.at(-1)).to.equal('last')
     })
 
-    it('fail without the others where one of them needs a key that is of another type', async function () {
+    it('fail alone if one of them needs a key of another type', async function () {
       const key = `redelayed:reliable:once:{${queue.name}}`
       await rawTo(server.port).set(key, 'no set')
       onCleanup(() => rawTo(server.port).del(key))

@@ -134,7 +134,7 @@ describe('shutdown', () => {
     }
   })
 
-  it('at any moment of the start leaves nothing behind, and is no error', async () => {
+  it('at any moment of the start leaves nothing behind, and is not an error', async () => {
     for (const turns of numbers(40).map(Number)) {
       const errors: RedelayedError[] = []
       const { client, queue, delayed } = makePair()
@@ -149,7 +149,7 @@ describe('shutdown', () => {
     }
   })
 
-  it('without a server ends at once, and with it what waits', async () => {
+  it('without a server ends at once, and ends waiting calls', async () => {
     const { client, delayed, queue } = makePair('redisson', { host: '127.0.0.1', port: await freePort() })
     const calls = [delayed.offer('x', 5), queue.take(), queue.size()].map((call) => rejection(call))
     await once(client, 'reconnecting')
@@ -168,7 +168,7 @@ describe('shutdown', () => {
     expect(await queue.size().catch((error: unknown) => error)).to.have.property('code', 'ERR_SHUTDOWN')
   })
 
-  it('no event comes afterwards, although others go on', async () => {
+  it('no event comes afterwards, although other clients go on', async () => {
     const pair = makePair('redisson', { sweepInterval: 100 })
     const other = makePair('redisson', { queueName: pair.name, consumersDeliver: false })
     await pair.delayed.offer('x', 0)

@@ -48,7 +48,7 @@ describe('observability', () => {
   afterEach(cleanUp)
 
   describe('Prometheus', () => {
-    it('counts and times what happens, and reads depths with each scrape', async () => {
+    it('counts and times events, and reads depths with each scrape', async () => {
       const { client, queue, name } = make()
       const { register } = prometheusMetrics(client, { queues: [queue], tasks: ['mail'] })
       await work(client, queue)
@@ -74,7 +74,7 @@ describe('observability', () => {
       expect(text).to.match(new RegExp(`redelayed_queue_oldest_seconds\\{queue="${name}"\\} [\\d.e-]+`))
     })
 
-    it('sums what pauses and limits hold back, groups and batches, without a label for each', async () => {
+    it('sums the messages held back by pauses and limits, groups and batches, without a label for each', async () => {
       const { client, queue, name } = make()
       const { register } = prometheusMetrics(client, { queues: [queue] })
       await queue.setConfig({ groupConcurrency: 1 })
@@ -85,6 +85,7 @@ describe('observability', () => {
       await queue.add('later', { group: 'd', delay: 60_000 })
       await queue.batch('empty').close()
       await queue.pauseGroup('b')
+      await queue.pauseTask('report')
       await queue.pollMany({ count: 10 })
       const lines = async () => (await register.metrics()).split('\n').filter((line) => line.includes(`"${name}"`))
       const has = [
@@ -93,6 +94,7 @@ describe('observability', () => {
         `redelayed_queue_groups{queue="${name}",state="ready"} 0`,
         `redelayed_queue_groups{queue="${name}",state="later"} 1`,
         `redelayed_queue_groups{queue="${name}",state="paused"} 1`,
+        `redelayed_queue_paused_tasks{queue="${name}"} 1`,
         `redelayed_queue_batches{queue="${name}",state="unfinished"} 1`,
         `redelayed_queue_batches{queue="${name}",state="finished"} 1`,
       ]
@@ -251,7 +253,7 @@ describe('observability', () => {
   })
 
   describe('a logger', () => {
-    it('gets what happens with a level, and never a payload', async () => {
+    it('gets events with a level, and never a payload', async () => {
       const { client, queue, name } = make()
       const lines: { level: string; fields: Record<string, unknown>; message: string }[] = []
       const at = (level: string) => (fields: object, message: string) =>

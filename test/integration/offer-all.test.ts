@@ -97,7 +97,7 @@ for (const layout of ORDERS) {
         expect(await delayed.cancel(ticket)).to.equal(true)
     })
 
-    it('offerAll refuses an item with both or with a date that is none, and sends nothing', async () => {
+    it('offerAll refuses an item with both or with an invalid date, and sends nothing', async () => {
       const date = new Date(Date.now() + LATER)
       const error = await offerAllError([
         { value: 'a', delay: 5, date } as unknown as OfferItem<string>,

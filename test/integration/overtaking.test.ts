@@ -11,6 +11,7 @@ import {
   type RedelayedClient,
 } from '../../src/index.js'
 import * as changes from '../../src/store/reliable-change-scripts.js'
+import * as groups from '../../src/store/reliable-group-scripts.js'
 import * as reliable from '../../src/store/reliable-scripts.js'
 import * as plain from '../../src/store/scripts.js'
 import { eventually, once } from '../support/events.js'
@@ -25,6 +26,13 @@ import {
 } from '../support/redis-server.js'
 import { cleanUp, makeClient, onCleanup, rawKeys, rejection } from './fixtures.js'
 
+/** Lets the server have what is held, and waits until the server has answered or refused. */
+interface Held {
+  (): Promise<void>
+  /** Whether the server has ended the connection. */
+  readonly isEnded: () => boolean
+}
+
 /** A middle box that keeps the bytes of one script call, resets the client, and passes them on to the server when the test says so. */
 async function startHolder(targetPort: number) {
   const sockets = new Set<Socket>()
@@ -33,17 +41,26 @@ async function startHolder(targetPort: number) {
     return socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
   }
   let sha1: string | undefined
-  let onHeld: (upstream: Socket, bytes: Buffer) => void = () => undefined
+  let isReset = true
+  let onPassed: (bytes: Buffer) => void = () => undefined
+  let onHeld: (upstream: Socket, kept: Buffer[]) => void = () => undefined
   const server = createServer((client) => {
     track(client)
     const upstream = track(connect(targetPort, '127.0.0.1'))
     let isHeld = false
+    const kept: Buffer[] = []
     client.on('data', (bytes: Buffer) => {
-      if (sha1 === undefined || !bytes.includes(sha1)) return void upstream.write(bytes)
+      if (isHeld) return void kept.push(bytes)
+      if (sha1 === undefined || !bytes.includes(sha1)) {
+        upstream.write(bytes)
+        onPassed(bytes)
+        return
+      }
       sha1 = undefined
       isHeld = true
-      onHeld(upstream, bytes)
-      client.resetAndDestroy()
+      kept.push(bytes)
+      onHeld(upstream, kept)
+      if (isReset) client.resetAndDestroy()
     })
     upstream.on('data', (bytes) => void (client.writable && client.write(bytes)))
     client.once('close', () => isHeld || upstream.destroy())
@@ -57,23 +74,31 @@ async function startHolder(targetPort: number) {
   })
   return {
     port: (server.address() as AddressInfo).port,
-    /** Holds the next call of a script; gives what lets the server have it, and waits until the server has answered or refused. */
-    hold(script: { readonly sha1: string }): Promise<() => Promise<unknown>> {
+    /** Resolves when a call of a script has been passed on. */
+    passed(script: { readonly sha1: string }): Promise<void> {
+      return new Promise((resolve) => (onPassed = (bytes) => bytes.includes(script.sha1) && resolve()))
+    },
+    /** Holds the next call of a script, and what follows it. */
+    hold(script: { readonly sha1: string }, { reset = true } = {}): Promise<Held> {
       sha1 = script.sha1
+      isReset = reset
       return new Promise((resolve) => {
-        onHeld = (upstream, bytes) =>
-          resolve(async () => {
+        onHeld = (upstream, kept) => {
+          const release = async (): Promise<void> => {
             if (upstream.destroyed) return
             const over = Promise.race([once(upstream, 'data'), once(upstream, 'close')])
-            upstream.write(bytes)
+            upstream.write(Buffer.concat(kept))
             await over
-          })
+          }
+          resolve(Object.assign(release, { isEnded: () => upstream.destroyed }))
+        }
       })
     },
   }
 }
 
 const RUNS = 30
+const SENT_ONCE = 'setConfig'
 const CLUSTER_RUNS = 8
 /** An offer that is due by the time the connection is back, in a cluster within a second, is not repeated. */
 const DELAY_MS = 2_500
@@ -98,7 +123,7 @@ describe('a first attempt that arrives after its repetition', function () {
   })
   afterEach(cleanUp)
 
-  /** What is sent, how it is consumed, and what is left of it in the end. */
+  /** The messages sent, how they are consumed, and the messages left at the end. */
   type Kind = (
     client: RedelayedClient,
     name: string,
@@ -147,6 +172,76 @@ describe('a first attempt that arrives after its repetition', function () {
     add: kept((queue) => queue.add('x')),
     addMany: kept((queue) => queue.addMany([{ payload: 'x' }])),
     'a durable add': kept((queue) => queue.add('x', { durability })),
+    // what was called after it must stay
+    pauseGroup: (client, name) => {
+      const queue = client.getReliableQueue(name, { codec: codecs.string() })
+      return {
+        script: groups.pauseGroup.source,
+        send: () => queue.pauseGroup('g'),
+        consume: () => queue.resumeGroup('g'),
+        left: async () => (await queue.pausedGroups()).length,
+      }
+    },
+    pauseTask: (client, name) => {
+      const queue = client.getReliableQueue(name, { codec: codecs.string() })
+      return {
+        script: groups.pauseTask.source,
+        send: () => queue.pauseTask('t'),
+        consume: () => queue.resumeTask('t'),
+        left: async () => (await queue.pausedTasks()).length,
+      }
+    },
+    upsertSchedule: (client, name) => {
+      const queue = client.getReliableQueue(name, { codec: codecs.string() })
+      return {
+        script: reliable.repeat.source,
+        send: () => queue.upsertSchedule('s', 'x', { every: '1d' }),
+        consume: async () => expect(await queue.removeSchedule('s')).to.equal(true),
+        left: async () => (await queue.listSchedules()).length,
+      }
+    },
+    'batch.close': (client, name) => {
+      const queue = client.getReliableQueue(name, { codec: codecs.string() })
+      return {
+        script: reliable.closeBatch.source,
+        send: () => queue.batch('b').close(),
+        consume: async () => {
+          await queue.clear()
+          await queue.add('x', { batch: 'b' })
+        },
+        left: async () => Number((await queue.batch('b').counts())?.state !== 'open'),
+      }
+    },
+    [SENT_ONCE]: (client, name) => {
+      const queue = client.getReliableQueue(name, { codec: codecs.string() })
+      return {
+        script: reliable.configure.source,
+        send: () => queue.setConfig({ maxSize: 1 }),
+        consume: () => queue.setConfig({ maxSize: 2 }),
+        left: async () => Number((await queue.getConfig()).maxSize !== 2),
+      }
+    },
+    clear: (client, name) => {
+      const queue = client.getReliableQueue(name, { codec: codecs.string() })
+      return {
+        script: reliable.clear.source,
+        send: () => queue.clear(),
+        consume: () => queue.add('x'),
+        left: async () => 1 - (await queue.size()),
+      }
+    },
+    updatePayload: (client, name) => {
+      const queue = client.getReliableQueue(name, { codec: codecs.string() })
+      return {
+        script: reliable.update.source,
+        send: async () => {
+          await queue.add('first', { id: 'x', delay: '1h' })
+          expect(await queue.updatePayload('x', 'second')).to.equal(true)
+        },
+        consume: () => queue.updatePayload('x', 'third'),
+        left: async () => Number((await queue.get('x'))?.payload !== 'third'),
+      }
+    },
   }
 
   for (const [what, kind] of Object.entries(KINDS)) {
@@ -163,7 +258,7 @@ describe('a first attempt that arrives after its repetition', function () {
         await raw.script('LOAD', (script as unknown as { source: string }).source)
         await client.getQueue(uniqueName()).size() // connected
         const held = holder.hold(script)
-        const sent = send()
+        const sent = what === SENT_ONCE ? rejection(send()) : send()
         const release = await held
         await sent
         await consume()
@@ -173,6 +268,38 @@ describe('a first attempt that arrives after its repetition', function () {
       }
       const lefts = await Promise.all(Array.from({ length: RUNS }, run))
       expect(lefts, `seed ${seed}`).to.deep.equal(lefts.map(() => 0))
+    })
+  }
+
+  for (const what of ['add', SENT_ONCE]) {
+    it(`is never carried out where its connection was left, as a server was no master for a moment: ${what}`, async () => {
+      const own = await startRedis()
+      onCleanup(() => own.stop())
+      const raw = new Redis({ port: own.port })
+      onCleanup(() => raw.disconnect())
+      const holder = await startHolder(own.port)
+      const client = makeClient({ host: '127.0.0.1', port: holder.port })
+      client.on('error', () => undefined)
+      const name = uniqueName()
+      const { script, send, consume, left } = KINDS[what]!(client, name)
+      for (const { source } of [script as unknown as { source: string }, groups.pauseGroup.source])
+        await raw.script('LOAD', source)
+      await client.getReliableQueue(name).pausedGroups() // connected
+      await raw.replicaof('127.0.0.1', 1)
+      await raw.call('CLIENT', 'PAUSE', 1_000, 'ALL') // so that the refusal comes while the other call is on its way
+      const passed = holder.passed(groups.pauseGroup.source)
+      const refused = rejection(client.getReliableQueue(name).pauseGroup('g'))
+      await passed
+      const held = holder.hold(script, { reset: false })
+      const sent = what === SENT_ONCE ? rejection(send()) : send()
+      const release = await held
+      await refused
+      await raw.replicaof('NO', 'ONE')
+      await sent
+      await consume()
+      await eventually(() => expect(release.isEnded()).to.equal(true), 10_000)
+      await release()
+      expect(await left(raw)).to.equal(0)
     })
   }
 
@@ -243,7 +370,7 @@ describe('a first attempt that arrives after its repetition', function () {
       return { sent, release: await held, consume, left: () => left(raw) }
     }
 
-    for (const what of ['offer', 'offerAll', 'add', 'addMany']) {
+    for (const what of Object.keys(KINDS).filter((each) => !/durable/.test(each) && each !== SENT_ONCE)) {
       it(`is never carried out: ${what}, ${CLUSTER_RUNS} times`, async () => {
         const run = async (): Promise<number> => {
           const { sent, release, consume, left } = await begin(what)
@@ -256,6 +383,21 @@ describe('a first attempt that arrives after its repetition', function () {
         expect(lefts).to.deep.equal(lefts.map(() => 0))
       })
     }
+
+    it(`is ended at the server, also where it is not repeated: ${SENT_ONCE}, ${CLUSTER_RUNS} times`, async () => {
+      const run = async (): Promise<number> => {
+        const { sent, release, consume, left } = await begin(SENT_ONCE)
+        expect(await sent)
+          .to.be.instanceOf(ConnectionError)
+          .and.to.include({ outcome: 'unknown' })
+        await eventually(consume, 10_000) // ioredis may still have the node whose connection has just broken
+        await eventually(() => expect(release.isEnded()).to.equal(true), 10_000)
+        await release()
+        return left()
+      }
+      const lefts = await Promise.all(Array.from({ length: CLUSTER_RUNS }, run))
+      expect(lefts).to.deep.equal(lefts.map(() => 0))
+    })
 
     it(`takes no change from its reader: ${CLUSTER_RUNS} times`, async () => {
       const run = async (): Promise<string[]> => {

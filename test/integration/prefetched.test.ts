@@ -7,7 +7,7 @@ import { cleanUp, makeClient, onCleanup } from './fixtures.js'
 
 const INNOCENT = ['a', 'b', 'c', 'd']
 
-describe('what a killed worker had taken beforehand', function () {
+describe('messages that a killed worker had prefetched', function () {
   this.timeout(60_000)
   afterEach(cleanUp)
 
@@ -21,7 +21,7 @@ describe('what a killed worker had taken beforehand', function () {
       onCleanup(() => child.kill('SIGKILL'))
       return child
     }
-    /** What it has got must be there for others before the next one begins. */
+    /** Its messages must be visible again before the next worker begins. */
     const noneInFlight = async () => {
       await eventually(async () => expect(await queue.countUnacknowledgedMessages()).to.equal(0))
       await queue.disableOperation('poll')
@@ -36,7 +36,7 @@ describe('what a killed worker had taken beforehand', function () {
   }
 
   for (const poison of ['kills its handler', 'kills its decoder']) {
-    it(`loses no attempt, and what ${poison} ends in the dead letters`, async () => {
+    it(`lose no attempt, and a message that ${poison} ends in the dead letters`, async () => {
       const { queue, start, noneInFlight } = make()
       await queue.add(poison, { id: 'poison', priority: 9, deliveryLimit: 2 })
       await queue.addMany(INNOCENT.map((text) => ({ payload: text, id: text })))
@@ -63,7 +63,7 @@ describe('what a killed worker had taken beforehand', function () {
     })
   }
 
-  it('counts what its handler had begun, from the first heartbeat at the latest', async () => {
+  it('count as attempts once their handler has begun, from the first heartbeat at the latest', async () => {
     const { queue, start, noneInFlight } = make()
     await queue.add('never ends', { id: 'begun', priority: 9 })
     await queue.addMany(INNOCENT.map((text) => ({ payload: text, id: text })))

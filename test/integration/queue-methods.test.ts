@@ -1,4 +1,4 @@
-/** What Redisson's RQueue and RObject offer beside offering and taking, on all four kinds of queue. */
+/** The methods of Redisson's RQueue and RObject besides offering and taking, on all four kinds of queue. */
 import { expect } from 'chai'
 import {
   CrossSlotError,
@@ -73,7 +73,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       expect(await stored(name)).to.deep.equal(['b', 'c'])
     })
 
-    it('retainAll keeps what equals one of the values, in order, over pages', async () => {
+    it('retainAll keeps the elements that equal one of the values, in order, over pages', async () => {
       await queue.addAll(['a', 'b', 'a', 'c'])
       expect(await queue.retainAll(['c', 'b', 'a', 'x'])).to.equal(false)
       expect(await queue.retainAll(['c', 'a'])).to.equal(true)
@@ -86,7 +86,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       expect(await stored(name)).to.deep.equal(Array.from({ length: 70 }, (_, i) => (i % 2 === 0 ? '5' : '99')))
     })
 
-    it('retainAll while others take from the front and append: no stranger stays that was there', async () => {
+    it('retainAll during takes from the front and appends: no other element stays that was there at the start', async () => {
       await queue.addAll(numbers(6_000).map((value) => (Number(value) % 2 === 0 ? 'keep' : `drop ${value}`)))
       const taking = (async () => {
         for (let i = 0; i < 200; i++) {
@@ -119,7 +119,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       expect([await stored(name), await stored(other)]).to.deep.equal([['a'], ['b', 'c']])
     })
 
-    it('an element that cannot be decoded is moved, and the call says so', async () => {
+    it('an undecodable element is moved, and the call rejects', async () => {
       const refusing: Codec<string> = {
         ...codecs.string(),
         decode: () => {
@@ -199,7 +199,7 @@ for (const [kind, make] of Object.entries(kinds)) {
       expect([await raw().exists(name), await raw().exists(timeouts)]).to.deep.equal([0, 1])
     })
 
-    it('rename moves everything and replaces what is there; the object keeps its name', async () => {
+    it('rename moves everything and replaces existing content; the object keeps its name', async () => {
       const wanted = { code: 'ERR_NO_SUCH_ELEMENT', queue: name }
       await expectError([NoSuchElementError, wanted], () => queue.rename(other))
       await expectError([NoSuchElementError, wanted], () => queue.renamenx(other))

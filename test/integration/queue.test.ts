@@ -38,7 +38,7 @@ for (const [kind, make] of kinds) {
       expect(await stored()).to.deep.equal(numbers(2_500))
     })
 
-    it('addAll with one bad value adds none', async () => {
+    it('addAll with one bad value adds no message', async () => {
       const wanted = { code: 'ERR_INVALID_ARGUMENT', queue: name, says: ['values[1]', 'null'] }
       await expectError([InvalidArgumentError, wanted], () => queue.addAll(['a', null as unknown as string]))
       expect(await stored()).to.deep.equal([])

@@ -146,7 +146,7 @@ describe('batches of a reliable queue', () => {
     expect(await queue.batch('b').counts()).to.deep.equal(finished)
   })
 
-  it('lose what is moved to another queue, and forget nothing else when messages are put back', async () => {
+  it('lose messages that move to another queue, and forget no others when messages are put back', async () => {
     const queue = makeQueue()
     const other = `{${queue.name}}:other`
     forgetReliable(other)
@@ -184,7 +184,7 @@ describe('batches of a reliable queue', () => {
     expect(await sharded.size()).to.equal(0)
   })
 
-  it('refuse what is no name and no last message', async () => {
+  it('refuse values that are neither names nor last messages', async () => {
     const queue = makeQueue()
     const batch = queue.batch('b')
     for (const name of ['', 5, null, 'n'.repeat(256), '\ud800']) {
@@ -284,7 +284,7 @@ describe('batches of a reliable queue', () => {
     })
   })
 
-  it('end once, with three processes of which one is killed', async function () {
+  it('end once, with three processes, one of which is killed', async function () {
     this.timeout(120_000)
     const queue = makeQueue()
     await queue.setConfig({ changes: { keep: 'recent', maxLength: 10_000 } })

@@ -1,17 +1,17 @@
 import { expect } from 'chai'
-import { codecs, type ReliableQueue } from '../../src/index.js'
+import { codecs, type ListMessages, type ReliableQueue } from '../../src/index.js'
 import { reliableKeys } from '../../src/keys.js'
 import { createTestKit, type TestKit } from '../../src/testing/index.js'
 import { commandCalls } from '../lua/support.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, forgetReliable, makeClient, numbers, onCleanup, rawTo } from './fixtures.js'
+import { cleanUp, forgetReliable, makeClient, numbers, onCleanup, rawTo, untilRedisClock } from './fixtures.js'
 
 const string = { codec: codecs.string() }
 const MINUTE = 60_000
 
-describe('what a reliable queue asks of Redis at once', () => {
+describe('the limits of single requests of a reliable queue', () => {
   let server: RedisServer | undefined
   before(async function () {
     requireServerBin(this)
@@ -80,7 +80,48 @@ describe('what a reliable queue asks of Redis at once', () => {
       })
       expect(rest, JSON.stringify(bounds)).to.deep.equal(ids.slice(from + 10_990, to))
       // of the schedules in which there is nothing
-      expect(called['zrangebyscore'], JSON.stringify(bounds)).to.equal(11)
+      expect(called['zrangebyscore'], JSON.stringify(bounds)).to.equal('state' in bounds ? 10 : 11)
+    }
+  })
+
+  it('listAll finds messages set aside for paused tasks by their times, skips over them, and reads no others', async () => {
+    const { queue, calls } = make()
+    const listed = async (options: ListMessages) => {
+      const ids: string[] = []
+      for await (const { id } of queue.listAll(options)) ids.push(id)
+      return ids
+    }
+    for (const id of ['a', 'b']) await queue.pauseTask(id)
+    const times: number[] = []
+    for (const task of ['a', 'b', 'free']) {
+      await queue.addMany(numbers(50).map((n) => ({ payload: 'x', id: task + n, headers: { task } })))
+      const last = (await queue.get(`${task}0`))?.visibleAt ?? NaN
+      times.push(last)
+      await untilRedisClock(last + 1, rawTo(server?.port ?? 0))
+    }
+    expect((await queue.pollMany({ count: 100 })).length).to.equal(50)
+    await queue.add('x', { id: 'later', delay: MINUTE })
+    const [a, b] = [times[0] ?? NaN, times[1] ?? NaN]
+    const idsOf = (task: string) =>
+      numbers(50)
+        .map((n) => `${task}${n}`)
+        .sort()
+    for (const [options, found] of [
+      [{ visibleTo: a }, idsOf('a')],
+      [{ visibleFrom: b, state: 'visible' }, idsOf('b')],
+      [{ visibleFrom: a, visibleTo: b }, [...idsOf('a'), ...idsOf('b')]],
+      [{ state: 'visible' }, [...idsOf('a'), ...idsOf('b')]],
+      [{ state: 'delayed' }, ['later']],
+      [{ visibleFrom: b + MINUTE / 2, state: 'delayed' }, ['later']],
+      [{ visibleFrom: 5, visibleTo: 6 }, []],
+    ] as const) {
+      const what = JSON.stringify(options)
+      for (const skip of [0, 1, 49, 50, 100]) {
+        const rest: string[] = []
+        const called = await calls(async () => void rest.push(...(await listed({ ...options, skip, pageSize: 7 }))))
+        expect(rest, what).to.deep.equal(found.slice(skip))
+        expect(called['hget'] ?? 0, what).to.be.at.most(1 + 3 * rest.length)
+      }
     }
   })
 

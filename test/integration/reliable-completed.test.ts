@@ -1,4 +1,4 @@
-/** What a reliable queue keeps of completed messages, and the calls that wait until one has ended. */
+/** The completed messages that a reliable queue keeps, and the calls that wait until one has ended. */
 import { expect } from 'chai'
 import {
   codecs,
@@ -73,7 +73,7 @@ describe('completed messages', () => {
   afterEach(cleanUp)
 
   describe('waitUntilFinished', () => {
-    it('resolves with what a worker of another client returned, by a publication', async () => {
+    it('resolves with the result of a worker of another client, by a publication', async () => {
       const queue = await makeQueue()
       const { id } = await queue.add({ n: 20 })
       const { wait } = await waiting(queue, id)
@@ -81,7 +81,7 @@ describe('completed messages', () => {
       expect(await wait).to.deep.equal({ twice: 40 })
     })
 
-    it('resolves at once for what was completed before, also without a result', async () => {
+    it('resolves at once for a message completed before, also without a result', async () => {
       const queue = await makeQueue()
       for (const [payload, result] of [
         ['a', { b: [1] }],
@@ -193,7 +193,7 @@ describe('completed messages', () => {
       }
     })
 
-    it('rejects for an id of which there is nothing', async () => {
+    it('rejects for an unknown id', async () => {
       const queue = await makeQueue()
       expect(await ended(queue.waitUntilFinished('no such id'))).to.deep.equal({ reason: 'gone', failure: '' })
     })
@@ -217,7 +217,7 @@ describe('completed messages', () => {
       expect(await ending).to.be.instanceOf(ShutdownError)
     })
 
-    it('says what to set where the queue keeps no completed messages', async () => {
+    it('names the setting if the queue keeps no completed messages', async () => {
       const queue = await makeQueue({})
       const { id } = await queue.add('x')
       const error = await rejection(queue.waitUntilFinished(id))
@@ -241,7 +241,7 @@ describe('completed messages', () => {
       }
     })
 
-    it('finds with the next sweep what was published while no connection listened', async () => {
+    it('finds with the next sweep an end that was published while no connection listened', async () => {
       const queue = await makeQueue()
       const { id } = await queue.add('x')
       const client = makeClient({ sweepInterval: 100 })
@@ -291,7 +291,7 @@ describe('completed messages', () => {
     })
   })
 
-  describe('what is kept', () => {
+  describe('completed messages', () => {
     it('has the time, the attempts and the result, and is read one by one and as a list, the last ones first', async () => {
       const queue = await makeQueue()
       const before = Math.floor(await redisNow())
@@ -374,7 +374,7 @@ describe('completed messages', () => {
       expect((await all(queue)).map(({ result }) => (result as string).length)).to.deep.equal(Array(5).fill(600_000))
     })
 
-    it('lacks a result that the codec cannot write, of which the worker reports an error', async () => {
+    it('lacks a result that the codec cannot write, and the worker reports an error', async () => {
       const name = uniqueName('completed')
       forgetReliable(name)
       const client = makeClient()
@@ -410,7 +410,7 @@ describe('completed messages', () => {
       }
     })
 
-    it('is nothing of what another writer wrote', async () => {
+    it('leave out records of other programs', async () => {
       const queue = await makeQueue()
       const { completed } = reliableKeys(queue.name)
       for (const text of ['', 'x', '1,2', '5,1,1', '-5,1,\n', '1'.repeat(1_000_000), '5,1,2\nx']) {

@@ -38,7 +38,7 @@ describe('the bounds of dead letters', () => {
     expect(await queue.redrive()).to.equal(3)
   })
 
-  it('those that are too old go by any poll that finds nothing, such as a worker makes', async () => {
+  it('any poll that finds no message drops dead letters that are too old', async () => {
     const queue = await makeQueue({ keepDeadLettersFor: '1h' })
     await reject(queue, 'old')
     expect(await deadIn(queue)).to.deep.equal(['old'])
@@ -48,7 +48,7 @@ describe('the bounds of dead letters', () => {
     await eventually(async () => expect(await deadIn(queue)).to.deep.equal([]))
   })
 
-  it('says which went, to all processes that listen to the dead letters', async () => {
+  it('reports the dropped ids to all processes that listen to the dead letters', async () => {
     const queue = await makeQueue({ keepDeadLetters: 1 })
     await queue.deadLetters.setConfig({ changes: { keep: 'recent' } })
     const removed: string[] = []
@@ -69,7 +69,7 @@ describe('the bounds of dead letters', () => {
     expect(await deadIn(queue)).to.deep.equal(['1', '2', '3'])
   })
 
-  it('refuses what is no bound', async () => {
+  it('refuses an invalid bound', async () => {
     const queue = await makeQueue({ deliveryLimit: 1 })
     for (const config of [{ keepDeadLetters: 0 }, { keepDeadLetters: 1_000_001 }, { keepDeadLettersFor: 0 }]) {
       expect(await rejection(queue.setConfig(config))).to.be.instanceOf(InvalidArgumentError)

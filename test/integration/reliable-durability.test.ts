@@ -81,7 +81,7 @@ describe('durability of a reliable queue', function () {
     expect(await waits()).to.equal(before)
   })
 
-  it('too few: a DurabilityError with what became of the message, which is there and can be cancelled', async () => {
+  it('too few: a DurabilityError with the outcome of the message, which is there and can be cancelled', async () => {
     const { queue, name, client } = make()
     const added: unknown[] = []
     client.on('added', (event) => added.push(event))
@@ -118,7 +118,7 @@ describe('durability of a reliable queue', function () {
     expect(await queue.add('c', { id: 'a', ...replicas(1) })).to.have.property('outcome', 'kept')
   })
 
-  it('what leaves everything as it is writes all the same, so that a wait after it means something', async () => {
+  it('an add that changes nothing writes all the same, so that the wait after it means something', async () => {
     const { name } = make()
     const keys = keysByHand(name)
     const attempt = async (args: { resent?: boolean; durable?: boolean; mark?: string; id?: string }) => {
@@ -141,7 +141,7 @@ describe('durability of a reliable queue', function () {
     expect(await state()).to.deep.equal(before)
   })
 
-  it('addMany names those that are not safe, with what became of them', async () => {
+  it('addMany names the messages without their durability, with their outcomes', async () => {
     const { queue } = make()
     const items: AddItem<string>[] = [
       { payload: 'a', id: 'a' },
@@ -201,7 +201,7 @@ describe('durability of a reliable queue', function () {
     expect(await queue.size()).to.equal(2)
   })
 
-  it('what is postponed is not repeated: a ConnectionError with the outcome unknown', async () => {
+  it('a postponement is not repeated: a ConnectionError with the outcome unknown', async () => {
     const proxy = await startProxy({ targetPort: master.port })
     onCleanup(() => proxy.stop())
     const { queue, name } = make({ url: `redis://127.0.0.1:${proxy.port}` })
@@ -286,7 +286,7 @@ describe('durability of a reliable queue', function () {
     expect(await raw.exists(messages)).to.equal(0)
   })
 
-  it('a shutdown lets an add that is waited for finish, and refuses others', async () => {
+  it('a shutdown lets a waiting add finish, and refuses new ones', async () => {
     const { queue, client, name } = make()
     await queue.add('opens the connection', replicas(1))
     await replica.kill('SIGSTOP')

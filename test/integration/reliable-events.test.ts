@@ -50,7 +50,7 @@ function make(): {
 describe('events of a reliable queue', () => {
   afterEach(cleanUp)
 
-  it('added: what is new in the queue, also in place of another', async () => {
+  it('added: new messages in the queue, also in place of others', async () => {
     const { queue, name, last } = make()
     await queue.add('a', { id: 'a' })
     expect(last()).to.deep.equal([{ name: 'added', queue: name, count: 1, ids: ['a'] }])
@@ -66,7 +66,7 @@ describe('events of a reliable queue', () => {
     expect(last()).to.deep.equal([])
   })
 
-  it('full: what was not added', async () => {
+  it('full: messages that were not added', async () => {
     const { queue, name, last } = make()
     await queue.setConfig({ maxSize: 1 })
     await rejection(
@@ -106,7 +106,7 @@ describe('events of a reliable queue', () => {
     expect(last()).to.deep.equal([])
   })
 
-  it('failed: given back, to be delivered again; what is only released has not failed', async () => {
+  it('failed: given back, to be delivered again; a released message has not failed', async () => {
     const { queue, name, last } = make()
     await queue.addMany(['a', 'b'].map((id) => ({ payload: id, id })))
     const [first, second] = await queue.pollMany({ count: 2 })
@@ -142,7 +142,7 @@ describe('events of a reliable queue', () => {
     expect(last()).to.deep.equal([{ name: 'expired', queue: name, count: 1, ids: [] }])
   })
 
-  it('removed: by `cancel` and `remove`, what was there', async () => {
+  it('removed: existing messages, by `cancel` and `remove`', async () => {
     const { queue, name, last } = make()
     await queue.addMany(['a', 'b'].map((id) => ({ payload: id, id })))
     last()
@@ -213,7 +213,7 @@ describe('events of a reliable queue', () => {
     expect(few).to.deep.equal(['a', 'd'])
   })
 
-  it('`settled` says what became of a message in a worker, to its queue and to the client', async () => {
+  it('`settled` reports the outcome of a message in a worker to its queue and to the client', async () => {
     const { client, queue, name } = make()
     const seen: unknown[] = []
     const note =

@@ -118,7 +118,7 @@ describe('groups of messages', function () {
     }
   }).timeout(600_000)
 
-  it('are delivered on time, and wake those who wait', async () => {
+  it('are delivered on time, and wake waiting consumers', async () => {
     const queue = await makeQueue({ groupConcurrency: 1 })
     const other = makeClient(NO_SWEEP).getReliableQueue<number>(queue.name)
     await queue.add(1, { group: 'a', delay: 60 })
@@ -223,7 +223,7 @@ describe('groups of messages', function () {
     expect(await queue.countsOfGroup('a')).to.include({ concurrency: null, rateLimit: null, delivered: 0 })
   })
 
-  it('get what a raised limit gives them at once, and those who wait are woken', async () => {
+  it('use a raised limit at once, and waiting consumers are woken', async () => {
     const queue = await makeQueue({ groupConcurrency: 1 })
     const other = makeClient(NO_SWEEP).getReliableQueue<number>(queue.name)
     await queue.addMany([1, 2].map((payload) => ({ payload, group: 'a' })))
@@ -236,7 +236,7 @@ describe('groups of messages', function () {
     expect((await waiting.promise)!.polledAt - from).to.be.lessThan(5_000)
   })
 
-  it('are paused for all clients, and wake those who wait when they are resumed', async () => {
+  it('are paused for all clients, and wake waiting consumers when they are resumed', async () => {
     const queue = await makeQueue()
     const other = makeClient(NO_SWEEP).getReliableQueue<number>(queue.name)
     await queue.pauseGroup('tenant ö')

@@ -110,7 +110,7 @@ describe('limits over all processes', function () {
     })
   }
 
-  it('a poll that does not wait gets what the limit leaves', async () => {
+  it('a poll that does not wait gets as many messages as the limit leaves', async () => {
     const queue = await makeQueue({ concurrency: 3 })
     await queue.addMany(Array.from({ length: 9 }, (_, n) => ({ payload: n })))
     expect(await queue.pollMany({ count: 2 })).to.have.length(2)
@@ -118,7 +118,7 @@ describe('limits over all processes', function () {
     expect(await queue.pollMany({ count: 9 })).to.have.length(0)
   })
 
-  it('is set, read and removed as the rest of the configuration, and refused where it is none', async () => {
+  it('is set, read and removed as the rest of the configuration, and refused if it is invalid', async () => {
     const queue = await makeQueue({ concurrency: 3, rateLimit: { max: 5, perMs: '1m' } })
     expect(await queue.getConfig()).to.deep.equal({ concurrency: 3, rateLimit: { max: 5, perMs: 60_000 } })
     await queue.setConfig({ concurrency: null, rateLimit: null })

@@ -1,4 +1,4 @@
-/** What handlers say of how far their messages are, and who sees it. */
+/** The progress that handlers report, and who sees it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect } from 'chai'
@@ -53,7 +53,7 @@ describe('progress', () => {
     await eventually(async () => expect(await queue.get(id)).to.equal(null))
   })
 
-  it('is null until something was said, and each takes the place of the last', async () => {
+  it('is null until the first one, and each replaces the last', async () => {
     const queue = makeQueue()
     await queue.add('x', { id: 'a' })
     expect(await progressOf(queue, 'a')).to.equal(null)
@@ -201,7 +201,7 @@ describe('progress', () => {
     await eventually(() => expect(errors).to.have.length(1))
   })
 
-  it('refuses what is no progress', async () => {
+  it('refuses an invalid progress', async () => {
     const queue = makeQueue()
     await queue.add('x')
     const message = await polled(queue)

@@ -163,7 +163,7 @@ describe('reliable queue', () => {
       expect(payloads.sort()).to.deep.equal(numbers(40).sort())
     })
 
-    it('two clients share what comes', async () => {
+    it('two clients share new messages', async () => {
       const [one, two] = [make(), undefined]
       const other = makeClient().getReliableQueue<string>(one.name, string)
       void two
@@ -201,8 +201,8 @@ describe('reliable queue', () => {
     })
   })
 
-  describe('what comes back', () => {
-    it('comes back when its visibility ends, and the late acknowledgement says that it is too late', async () => {
+  describe('a redelivered message', () => {
+    it('comes back when its visibility ends, and the late acknowledgement resolves with false', async () => {
       const { queue } = make()
       await queue.add('slow')
       const first = await taken(queue, { visibilityTimeout: 50 })
@@ -224,7 +224,7 @@ describe('reliable queue', () => {
       expect(await queue.counts()).to.include({ visible: 1, inFlight: 0 })
     })
 
-    it('an extension keeps it away from others', async () => {
+    it('an extension keeps other consumers from getting it', async () => {
       const { queue } = make()
       await queue.add('slow')
       const message = await taken(queue, { visibilityTimeout: 500 })
@@ -251,7 +251,7 @@ describe('reliable queue', () => {
       expect([failure?.attempt, failure?.reason]).to.deep.equal([1, 'TypeError: no such address'])
     })
 
-    it('what failed as often as it may is a dead letter, with its history', async () => {
+    it('a message that reached its delivery limit is a dead letter, with its history', async () => {
       const { queue } = make()
       await queue.add('fails', { id: 'x', deliveryLimit: 2, headers: { a: '1' } })
       for (const reason of ['one', 'two']) await (await taken(queue)).negativeAcknowledge({ error: new Error(reason) })
@@ -265,7 +265,7 @@ describe('reliable queue', () => {
       expect(await queue.deadLetters.size()).to.equal(0)
     })
 
-    it('what was delivered too often without an answer is a dead letter too', async () => {
+    it('a message delivered too often without an answer is a dead letter too', async () => {
       const { queue } = make()
       await queue.setConfig({ deliveryLimit: 1 })
       await queue.add('kills its consumers')
@@ -274,7 +274,7 @@ describe('reliable queue', () => {
       expect(await queue.counts()).to.include({ total: 0, dead: 1 })
     })
 
-    it('a rejected message is a dead letter at once, or gone where there are none', async () => {
+    it('a rejected message is a dead letter at once, or gone if the queue keeps no dead letters', async () => {
       const { queue } = make()
       await queue.add('bad')
       await (await taken(queue)).negativeAcknowledge({ reject: true })
@@ -285,7 +285,7 @@ describe('reliable queue', () => {
       expect(await queue.counts()).to.include({ total: 0, dead: 1 })
     })
 
-    it('what no consumer handled in time expires', async () => {
+    it('a message that no consumer handled in time expires', async () => {
       const { queue } = make()
       await queue.add('stale', { timeToLive: 30 })
       await untilRedisClock((await redisNow()) + 30)
@@ -293,7 +293,7 @@ describe('reliable queue', () => {
       expect(await queue.counts()).to.include({ total: 0, dead: 0 })
     })
 
-    it('what is put off expires so much later', async () => {
+    it('a postponed message expires as much later', async () => {
       const { queue } = make()
       await queue.add('a', { id: 'a', delay: 1_000, timeToLive: 500 })
       await queue.reschedule('a', 60_000)
@@ -325,7 +325,7 @@ describe('reliable queue', () => {
       expect((await queue.get('a'))?.payload).to.equal('a')
     })
 
-    it('what cannot be read has failed, with an event, and does not stop the rest', async () => {
+    it('an unreadable message has failed, with an event, and does not stop the others', async () => {
       const { client, name, queue } = make()
       const numbersOnly = client.getReliableQueue<number>(name, { codec: codecs.json<number>() })
       const events: QuarantinedEvent[] = []
@@ -340,7 +340,7 @@ describe('reliable queue', () => {
       expect(failures?.map(({ reason }) => reason)).to.deep.equal(['ERR_DECODE: unreadable with the codec json'])
     })
 
-    it('a consumer that can read nothing takes nothing away from those that can', async () => {
+    it('a consumer that can read no message takes none from consumers that can', async () => {
       const { client, name, queue } = make()
       await queue.setConfig({ deadLetters: false })
       const misdeployed = client.getReliableQueue<number>(name, { codec: codecs.json<number>() })
@@ -363,7 +363,7 @@ describe('reliable queue', () => {
   })
 
   describe('receipts', () => {
-    it('another client acknowledges, extends and gives back by them what one has polled', async () => {
+    it('another client acknowledges, extends and gives back polled messages by them', async () => {
       const { queue, name } = make()
       const { queue: other } = make(makeClient(), name)
       await queue.addMany(['a', 'b:\u00fc\n1', 'c'].map((id) => ({ payload: id, id })))
@@ -383,7 +383,7 @@ describe('reliable queue', () => {
       expect(await queue.size()).to.equal(0)
     })
 
-    it('what is no receipt is refused, and nothing is sent', async () => {
+    it('an invalid receipt is refused, and nothing is sent', async () => {
       const { queue } = make()
       await queue.add('a', { id: 'a' })
       const message = await taken(queue)
@@ -398,7 +398,7 @@ describe('reliable queue', () => {
   })
 
   describe('changing', () => {
-    it('cancels what no consumer has, and says when it is too late', async () => {
+    it('cancels messages that no consumer has, and resolves with false when it is too late', async () => {
       const { queue } = make()
       await queue.add('a', { id: 'a', delay: 60_000 })
       expect(await queue.cancel('a')).to.equal(true)
@@ -427,7 +427,7 @@ describe('reliable queue', () => {
       expect((await taken(queue)).payload).to.equal('6')
     })
 
-    it('a first call on a client of yours, which repeats by itself, is taken for what it is', async () => {
+    it('a first call on a client of yours, which repeats by itself, is recognized as the first', async () => {
       const redis = new Redis(redisUrl())
       onCleanup(() => redis.disconnect())
       const { queue } = make(makeClient({ redis }))
@@ -446,7 +446,7 @@ describe('reliable queue', () => {
       expect(await queue.size()).to.equal(0)
     })
 
-    it('what such a client has sent twice was added once, and says so', async function () {
+    it('a message that such a client has sent twice was added once, with that outcome', async function () {
       requireServerBin(this)
       const server = await startRedis()
       onCleanup(() => server.stop())
@@ -576,7 +576,7 @@ describe('reliable queue', () => {
       })
     })
 
-    it('what is disabled is refused or waits, until it is enabled', async () => {
+    it('a disabled operation is refused or waits, until it is enabled', async () => {
       const { queue } = make()
       await queue.add('before')
       await queue.disableOperation('poll')

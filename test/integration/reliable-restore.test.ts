@@ -30,7 +30,7 @@ describe('restoring messages of a reliable queue', () => {
     return client.getReliableQueue<string>(name, { codec: codecs.string() })
   }
 
-  it('brings back what was read, as it was', async () => {
+  it('restores read messages unchanged', async () => {
     const queue = make()
     await queue.add('failed', { id: 'failed', deliveryLimit: 5, headers: { a: 'b' }, timeToLive: 3_600_000 })
     const [message] = await queue.pollMany({ count: 1 })
@@ -46,7 +46,7 @@ describe('restoring messages of a reliable queue', () => {
     expect(await queue.restoreMany(items)).to.deep.equal(['present', 'present'])
   })
 
-  it('reads the others where the meta data of one cannot be read, and reports it', async () => {
+  it('reads the other messages if the meta data of one cannot be read, and reports it', async () => {
     const queue = make()
     for (const id of ['a', 'bad', 'c']) await queue.add(id, { id, delay: 60_000 })
     await rawClient().hset(`redelayed:reliable:messages:{${queue.name}}`, 'bad', Buffer.of(255))
@@ -99,7 +99,7 @@ describe('restoring messages of a reliable queue', () => {
     expect((await queue.get('m5'))?.payload).to.equal('new')
   })
 
-  it('delivers what is due at once', async () => {
+  it('delivers due messages at once', async () => {
     const queue = make()
     const polled = queue.poll({ timeout: 20_000 })
     const [restored] = await queue.restoreMany([

@@ -95,7 +95,7 @@ describe('repeats', () => {
     expect(await queue.upsertSchedule('ends', 'x', ends)).to.equal(false)
   })
 
-  it('one message per tick, however many processes poll, each on time and with what was given', async () => {
+  it('one message per tick, however many processes poll, each on time and with its payload', async () => {
     const name = uniqueName('repeats')
     const queues = Array.from({ length: 4 }, () => make(makeClient(), name))
     const options = {
@@ -146,7 +146,7 @@ describe('repeats', () => {
     expect(await queue.get(`hourly@${tick}`)).to.include({ visibleAt: tick, state: 'delayed', payload: 'x' })
   })
 
-  it('the same again is no change; another one takes its place, and so does its message', async () => {
+  it('the same call again changes nothing; another one replaces the schedule and its message', async () => {
     const queue = make()
     const times = { every: 3_600_000, missed: 'all' } as const
     expect(await queue.upsertSchedule('r', 'x', times)).to.equal(true)

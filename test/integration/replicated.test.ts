@@ -53,7 +53,7 @@ describe('Replicated nodes without sentinels', function () {
     }
   })
 
-  it('a node that does not answer is no hindrance', async () => {
+  it('a node that does not answer does not delay the client', async () => {
     const gone = { host: '127.0.0.1', port: await freePort() }
     const { delayed, queue } = makePair('compact', { replicated: [gone, ...nodes()] })
     await delayed.offer('a', 10)
@@ -131,7 +131,7 @@ describe('Replicated nodes without sentinels', function () {
     expect(await offered).to.be.instanceOf(RedelayedError)
   })
 
-  it('no master among them: a ConnectionError that says what each is', async () => {
+  it('no master among them: a ConnectionError with the role of each', async () => {
     const { replica } = await roles()
     const gone = await freePort()
     const replicated = [

@@ -141,7 +141,7 @@ describe('the changes of a sharded reliable queue', function () {
     expect(await last).to.be.instanceOf(ShutdownError)
   })
 
-  it('cannot be read where a shard keeps none, and are refused with wrong options', async () => {
+  it('cannot be read if a shard keeps none, and are refused with wrong options', async () => {
     const { queue } = await make()
     const { epoch } = (await queue.changeStatus())[0]!
     const position = { epoch: epoch!, id: '1-1', shard: 0 }

@@ -78,7 +78,7 @@ function placeOf(cluster: ClusterSetup | undefined): Place {
   return { options: { cluster: cluster.nodes, blockingConnections: 8 }, holderOf }
 }
 
-/** What waits in Redis to be taken, shard by shard. */
+/** The elements that wait in Redis to be taken, shard by shard. */
 async function listsOf(place: Place, queue: ShardedDelayedQueue<string>): Promise<string[][]> {
   return Promise.all(queue.names.map((name) => place.holderOf(name).lrange(name, 0, -1)))
 }
@@ -321,7 +321,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(await takeAll(queue, 3)).to.deep.equal(new Array(3).fill('for the plain one'))
       })
 
-      it('what cannot be decoded goes to the quarantine of its shard, and the rest goes on', async () => {
+      it('an undecodable element goes to the quarantine of its shard, and the rest goes on', async () => {
         const { queue, client } = open({ shards: 3, codec: codecs.json() })
         const heard: unknown[] = []
         client.on('quarantined', (event) => heard.push(event))
@@ -409,7 +409,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(await queue.poll()).to.equal(null)
       })
 
-      it('a look at the lists finds what came while the last wait still lingered', async () => {
+      it('a poll finds an element that came while the last wait still lingered', async () => {
         const { queue } = open({ shards: 4, deliver: false })
         const name = queue.names[1]!
         for (let i = 0; i < 20; i++) {
@@ -537,7 +537,7 @@ for (const where of ['one server', 'a cluster']) {
       const restOf = (queue: ShardedDelayedQueue<string>, taken: string) =>
         queue.names.map((_, i) => [`${i}a`, `${i}b`].filter((value) => value !== taken))
 
-      it('a shutdown puts back what was popped without a take, at its place; twice is fine', async () => {
+      it('a shutdown puts back elements popped without a take, at their places; twice is fine', async () => {
         const { queue, client } = open({ shards: 5, deliver: false })
         const taken = await takeOneOfMany(queue)
         await Promise.all([client.shutdown(), client.shutdown()])
@@ -574,7 +574,7 @@ for (const where of ['one server', 'a cluster']) {
         }
       })
 
-      it('a consumer that is gone leaves what it had in hand to the others', async () => {
+      it('a consumer that ends leaves its elements to the others', async () => {
         const { queue, name } = open({ shards: 5, deliver: false })
         const { queue: other } = open({ shards: 5, name, deliver: false })
         const taken = await takeOneOfMany(queue)
@@ -757,7 +757,7 @@ describe('a sharded queue, wrong arguments', () => {
     await expectError([PayloadTooLargeError, tooLarge], () => narrow.offer('abcd', 5))
   })
 
-  it('a server that cannot be reached: takes fail like those of a plain queue, and nothing is left behind', async () => {
+  it('an unreachable server: takes fail like those of a plain queue, and nothing is left behind', async () => {
     const { queue, client } = openAt(place, { shards: 4, client: { url: 'redis://127.0.0.1:1', connectTimeout: 100 } })
     client.on('error', () => {})
     expect(await rejection(queue.take())).to.be.an.instanceOf(ConnectionError)
@@ -788,7 +788,7 @@ describe('a sharded queue on a connection that sends again by itself', function 
   afterEach(cleanUp)
 
   for (const kind of ['a client of the user', 'a cluster']) {
-    it(`${kind}: what is put back while the connection breaks is put back once`, async function () {
+    it(`${kind}: elements that are put back while the connection breaks are put back once`, async function () {
       requireServerBin(this)
       const setup = kind === 'a cluster' ? await startCluster({ masters: 1, replicas: 1 }) : undefined
       const server = setup?.servers[0] ?? (await startRedis())

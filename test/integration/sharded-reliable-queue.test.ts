@@ -155,7 +155,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(sorted(all)).to.deep.equal(numbers(10))
       })
 
-      it('of many resolves in their order, and says which of them were not added', async () => {
+      it('of many resolves in their order, and names the messages that were not added', async () => {
         const { queue } = open()
         await queue.setConfig({ maxSize: 2 })
         const failed = await addingFails(queue, numbers(100))
@@ -253,7 +253,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(Math.abs((await before.now()) - Date.now())).to.be.below(60_000)
       })
 
-      it('restore what a schedule has made where it is, in the shard of the schedule', async () => {
+      it('restore a message of a schedule in the shard of the schedule', async () => {
         const { queue } = open()
         await queue.upsertSchedule('daily', 'x', { every: LATER })
         const saved: StoredRawMessage[] = []
@@ -263,7 +263,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(await queue.size()).to.equal(1)
       })
 
-      it('refuse what is no id', async () => {
+      it('refuse an invalid id', async () => {
         const { queue, name } = open()
         for (const call of [
           () => queue.cancel(''),
@@ -278,7 +278,7 @@ for (const where of ['one server', 'a cluster']) {
     })
 
     describe('polling', () => {
-      it('waits at all shards, and gets what comes to any', async () => {
+      it('waits at all shards, and gets a message from any', async () => {
         const { queue } = open()
         for (const payload of numbers(24)) {
           const polled = queue.poll({ timeout: 20_000 })
@@ -289,7 +289,7 @@ for (const where of ['one server', 'a cluster']) {
         }
       })
 
-      it('takes from all shards, also one by one and slowly, and loses no attempt to what it gives back', async () => {
+      it('takes from all shards, also one by one and slowly, and loses no attempt of messages that it gives back', async () => {
         const { queue } = open()
         await queue.addMany(numbers(400).map((payload) => ({ payload })))
         const shards = new Set<number>()
@@ -306,7 +306,7 @@ for (const where of ['one server', 'a cluster']) {
         for (const { attempt } of await handled(queue, await queue.size())) expect(attempt).to.equal(1)
       })
 
-      it('gives back what several shards brought to a call for one', async () => {
+      it('gives back the surplus when several shards served a call for one', async () => {
         const { queue } = open()
         const polled = queue.poll({ timeout: 20_000 })
         await waitsAtAll(place, queue)
@@ -325,7 +325,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(sorted(payloadsOf([...some, ...rest]))).to.deep.equal(numbers(100))
       })
 
-      it('acknowledges beforehand what is asked for so, and nothing that no call gets', async () => {
+      it('acknowledges messages in advance with `auto`, and none that no call gets', async () => {
         const { queue } = open()
         await queue.addMany(numbers(40).map((payload) => ({ payload })))
         const seen: string[] = []
@@ -450,7 +450,7 @@ for (const where of ['one server', 'a cluster']) {
       await queue.removeSchedule('quick')
     })
 
-    it('sets what holds for all shards', async () => {
+    it('sets the configuration of all shards', async () => {
       const { queue, client } = open()
       await queue.setConfig({ visibilityTimeout: 5_000, maxSize: 7 })
       expect(await queue.setConfigIfAbsent({ maxSize: 9 })).to.equal(false)
@@ -463,6 +463,21 @@ for (const where of ['one server', 'a cluster']) {
       expect(await queue.poll()).to.equal(null)
       await queue.enableOperation('poll')
       expect((await queue.poll())?.payload).to.equal('a')
+    })
+
+    it('pauses a task in all shards', async () => {
+      const { queue } = open()
+      await queue.pauseTask('t')
+      for (const payload of numbers(20)) await queue.addTask('t', payload)
+      await queue.addTask('u', 'other')
+      const taken = []
+      for (let n = 0; n < 40 && taken.length === 0; n++) taken.push(...(await queue.pollMany({ count: 100 })))
+      expect(taken.map(({ payload }) => payload)).to.deep.equal(['other'])
+      expect(await queue.pausedTasks()).to.deep.equal(['t'])
+      expect((await queue.totals()).tasks).to.deep.equal({ paused: 1 })
+      await queue.resumeTask('t')
+      expect(await queue.pausedTasks()).to.deep.equal([])
+      expect((await handled(queue, 20)).length).to.equal(20)
     })
 
     it('pauses a group in all shards', async () => {
@@ -483,7 +498,7 @@ for (const where of ['one server', 'a cluster']) {
       expect((await handled(queue, 60)).length).to.equal(60)
     })
 
-    it('emits to its listeners what happens in any shard', async () => {
+    it('emits the events of any shard to its listeners', async () => {
       const { queue } = open()
       const seen: string[] = []
       const note = ({ queue, count }: { queue: string; count: number }) =>
@@ -523,7 +538,7 @@ for (const where of ['one server', 'a cluster']) {
         expect((await queue.counts()).inFlight).to.equal(0)
       })
 
-      it('keep what takes long in all shards, beside an ordinary queue', async () => {
+      it('extend long messages in all shards, besides an ordinary queue', async () => {
         const { queue, client, name } = open()
         const plain = client.getReliableQueue<string>(`${name}:plain`, { codec: codecs.string() })
         onCleanup(() => (cluster === undefined ? forget([plain.name]) : undefined))
@@ -555,7 +570,7 @@ for (const where of ['one server', 'a cluster']) {
     })
 
     describe('another number of shards', () => {
-      it('more: what was added before is found, polled, and met by the same id', async () => {
+      it('more: earlier messages are found and polled, and a new one meets that of the same id', async () => {
         const { queue: before, client, name } = open({ shards: 3 })
         await before.setConfig({ visibilityTimeout: 12_345 })
         await before.addMany(numbers(60).map((id) => ({ payload: id, id, delay: LATER })))
@@ -667,7 +682,7 @@ describe('a sharded reliable queue, wrong arguments', () => {
 describe('a sharded reliable queue that is idle', () => {
   afterEach(cleanUp)
 
-  it('sends no script while it waits, and one for what comes to one shard', async function () {
+  it('sends no script while it waits, and one for a message in one shard', async function () {
     requireServerBin(this)
     const server = await startRedis()
     onCleanup(() => server.stop())

@@ -271,7 +271,7 @@ describe('A server that is silent on connections that are open', function () {
       await eventually(() => queue.size(), 15_000)
     })
 
-    it('what ioredis has forgotten rejects when its socket breaks, and a shutdown ends', async () => {
+    it('a command that ioredis has forgotten rejects when its socket breaks, and a shutdown ends', async () => {
       const client = makeClient({ redis: borrowed({ autoResendUnfulfilledCommands: false }) })
       client.on('error', () => {})
       const queue = client.getQueue<string>(uniqueName(), { codec: codecs.string() })

@@ -157,7 +157,7 @@ describe('test kit', () => {
       expect(seen.slice(3)).to.deep.equal(['a3 120'])
     })
 
-    it('advance does not wait for what is paused', async () => {
+    it('advance does not wait for paused messages', async () => {
       const { kit, queue, seen, work } = await make()
       await queue.disableOperation('poll')
       await queue.pauseGroup('tenant')
@@ -172,6 +172,21 @@ describe('test kit', () => {
       await queue.resumeGroup('tenant')
       await kit.advance('5s')
       expect(seen).to.deep.equal(['plain 600', 'grouped 600'])
+    })
+
+    it('advance does not wait for a paused task', async () => {
+      const { kit, queue, seen, work } = await make()
+      await queue.pauseTask('report')
+      work()
+      await queue.addTask('report', 'first')
+      await queue.addTask('report', 'second', { delay: '1m', group: 'tenant' })
+      await queue.addTask('welcome', 'other', { delay: '2m' })
+      await kit.advance('10m')
+      expect(seen).to.deep.equal(['other 120'])
+      expect(await queue.totals()).to.deep.include({ heldBack: { byPause: 2, byLimit: 0 }, tasks: { paused: 1 } })
+      await queue.resumeTask('report')
+      await kit.settle()
+      expect(seen.slice(1)).to.have.members(['first 600', 'second 600'])
     })
 
     it('a batch ends when its last message was handled at its virtual time', async () => {
@@ -311,7 +326,7 @@ describe('test kit', () => {
     const bad: readonly [what: string, options: unknown, says: RegExp][] = [
       ['a URL with TLS', { url: 'rediss://localhost' }, /url/],
       ['no URL', { url: 'localhost:6379' }, /url/],
-      ['a start that is no date', { startAt: 5 }, /startAt/],
+      ['a start that is not a date', { startAt: 5 }, /startAt/],
       ['a patience of 0', { patience: 0 }, /patience/],
       ['an unknown option', { sweep: 5 }, /sweep/],
     ]
@@ -326,13 +341,13 @@ describe('test kit', () => {
       })
     }
 
-    it('a URL where no Redis is, and says what to do', async () => {
+    it('a URL without a Redis, with advice', async () => {
       const thrown: unknown = await createTestKit({ url: 'redis://127.0.0.1:1' }).catch((error: unknown) => error)
       expect(thrown).to.be.instanceOf(ConnectionError).with.property('outcome', 'not-applied')
       expect((thrown as Error).message).to.match(/no Redis at 127\.0\.0\.1:1: start one, or .*REDIS_URL.*ECONNREFUSED/)
     })
 
-    it('a time to move by that is none', async () => {
+    it('an invalid time to move by', async () => {
       const kit = await open()
       for (const by of [-1, 1.5, '5 minutes', 'soon', NaN]) {
         expect(() => kit.advance(by as number)).to.throw(InvalidArgumentError, /by/)

@@ -235,7 +235,7 @@ describe('Cluster', function () {
 
   for (const delivers of [true, false]) {
     const how = delivers ? 'and its transfers go on' : 'and no transfer reveals the move'
-    it(`a slot that moves to another node while a take waits, ${how}: the same take gets what comes`, async () => {
+    it(`a slot that moves to another node while a take waits, ${how}: the same take gets the next element`, async () => {
       const client = makeClient({ ...options(), consumersDeliver: delivers })
       client.on('error', () => {})
       const name = uniqueName()

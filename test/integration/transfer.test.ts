@@ -26,7 +26,7 @@ import {
 } from './fixtures.js'
 
 const raw = rawClient
-/** So that nothing but what the test is about can deliver. */
+/** Options with which only the tested mechanism can deliver. */
 const NO_SWEEP = { sweepInterval: 3_600_000 }
 /** Far below what a retry or a sweep would take, and far above what a loaded machine needs. */
 const LATE_MS = 3_000
@@ -52,7 +52,7 @@ describe('transfer', () => {
   afterEach(cleanUp)
 
   for (const layout of ORDERS) {
-    it(`layout '${layout}': what one client offers reaches the other's consumer once`, async () => {
+    it(`layout '${layout}': an offer of one client reaches the other's consumer once`, async () => {
       const producer = makePair(layout, NO_SWEEP)
       const consumer = makePair(layout, { ...NO_SWEEP, queueName: producer.name })
       await Promise.all([producer, consumer].map(({ client }) => once(client, 'subscribed')))
@@ -76,7 +76,7 @@ describe('transfer', () => {
       expect(await raw().exists(keys.order, keys.timeouts)).to.equal(0)
     })
 
-    it(`layout '${layout}': what was pending before the client came is delivered`, async () => {
+    it(`layout '${layout}': messages pending before the client started are delivered`, async () => {
       const name = uniqueName()
       const due = await inMillis(100)
       await javaOffer(name, 'overdue', due - 200_000, { publish: false })
@@ -98,7 +98,7 @@ describe('transfer', () => {
     expect(await raw().exists(keys.order, keys.timeouts)).to.equal(0)
   })
 
-  it('a message on the channel that is no time is ignored', async () => {
+  it('a message on the channel that is not a time is ignored', async () => {
     const { queue, name, keys } = await settledPair('redisson', NO_SWEEP)
     const due = await inMillis(120)
     await javaOffer(name, 'a', due)

@@ -50,7 +50,7 @@ describe('unguessable tickets', () => {
     })
   }
 
-  it('are refused where ids are doubles, and where the option is no boolean', async () => {
+  it('are refused if ids are doubles, and if the option is not a boolean', async () => {
     const client = createClient({ url: redisUrl(), entryFormat: 'dLc0' })
     const options = { unguessableTickets: true }
     expect(() => client.getDelayedQueue(client.getQueue(uniqueName()), options)).to.throw(InvalidArgumentError, /dLc0/)

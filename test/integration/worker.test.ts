@@ -4,9 +4,9 @@ import { once as onceEvent } from 'node:events'
 import {
   ConnectionError,
   InvalidArgumentError,
-  LeaseLostError,
   RejectMessage,
   ShutdownError,
+  VisibilityLostError,
   codecs,
   retryIn,
   type SettledEvent,
@@ -141,7 +141,7 @@ describe('worker', () => {
     expect(dead?.failures.map(({ reason }) => reason)).to.deep.equal(['Error: no 1', 'Error: no 2', 'Error: no 3'])
   })
 
-  it('what handlers throw may be anything', async () => {
+  it('handlers may throw any value', async () => {
     const { queue, work } = make()
     const worker = work((payload) => {
       const thrown: unknown = payload === 'a' ? undefined : payload === 'b' ? 'text' : null
@@ -154,13 +154,13 @@ describe('worker', () => {
 
   it('a handler that fails with one of our own errors has failed like any other', async () => {
     const { queue, work } = make()
-    const errors = [new ShutdownError('another client'), new LeaseLostError()]
+    const errors = [new ShutdownError('another client'), new VisibilityLostError()]
     const worker = work(() => Promise.reject(errors.pop() ?? new Error('no more')), { backoff: [60_000] })
     await queue.addMany([{ payload: 'a' }, { payload: 'b' }])
     await eventually(() => expect(worker.counts.failed).to.equal(2))
   })
 
-  it('a queue of another kind is no queue of a worker', () => {
+  it('a worker refuses a queue of another kind', () => {
     const { client } = make()
     const blocking = client.getBlockingQueue<string>(uniqueName())
     expect(() => client.createWorker(blocking as never, () => undefined))
@@ -169,7 +169,7 @@ describe('worker', () => {
       .that.includes('queues[0]: expected a reliable queue, or { queue, weight }, got an object (BlockingQueue)')
   })
 
-  it('a `retryIn` without a time is a failure that says so', async () => {
+  it('a `retryIn` without a time is a failure with an error that names it', async () => {
     const { queue, work } = make()
     const worker = work(() => retryIn(-1), { backoff: [60_000] })
     await queue.add('a', { id: 'x' })
@@ -177,7 +177,7 @@ describe('worker', () => {
     expect((await queue.get('x'))?.failures[0]?.reason).to.match(/retryIn: expected a whole number/)
   })
 
-  it('rejects at once what a handler says is of no use', async () => {
+  it('rejects a message at once if the handler throws `RejectMessage`', async () => {
     const { queue, work } = make()
     const worker = work(() => {
       throw new RejectMessage('malformed address')
@@ -292,7 +292,7 @@ describe('worker', () => {
     await queue.remove('x')
     await queue.add('anew', { id: 'x', delay: 60_000 })
     await eventually(() => expect(worker.counts.lost).to.equal(1))
-    expect(reason).to.be.instanceOf(LeaseLostError)
+    expect(reason).to.be.instanceOf(VisibilityLostError)
     expect((await queue.get('x'))?.attempts).to.equal(0)
   })
 
@@ -304,7 +304,7 @@ describe('worker', () => {
     expect((await queue.get('x'))?.failures[0]?.reason).to.match(/HandlerTimeoutError/)
   })
 
-  it('serves several queues by their weights, and starves none', async () => {
+  it('serves several queues by their weights, and starves no queue', async () => {
     const { client } = make()
     const [often, seldom] = [makeQueue(client), makeQueue(client)]
     await often.addMany(numbers(40).map(() => ({ payload: 'often' })))
@@ -415,7 +415,7 @@ describe('worker', () => {
     })
   }
 
-  it('what is wrong with `backoff` is an error of the worker, and the message has failed with its own', async () => {
+  it('an error of `backoff` is an error of the worker, and the message has failed with its own', async () => {
     const { queue, work } = make()
     const backoff = (async () => raise(new TypeError('broken'))) as unknown as () => number
     const failure = new Error('no')
@@ -489,7 +489,7 @@ describe('worker', () => {
     await eventually(() => expect(worker.counts.completed).to.equal(2))
   })
 
-  it('a close lets handlers finish, and gives back what none has seen', async () => {
+  it('a close lets handlers finish, and gives back messages that none has seen', async () => {
     const { queue, work } = make()
     const { handler, open, seen } = gate()
     const worker = work(handler, { concurrency: 1, prefetch: 3 })
@@ -544,7 +544,7 @@ describe('worker', () => {
     expect(worker.handled[0]?.attempt).to.be.at.least(2)
   })
 
-  it('rejects bad arguments with what was expected and what came', () => {
+  it('rejects bad arguments with the expected and the received kind', () => {
     const { client, queue } = make()
     const handler = (): void => undefined
     const bad: [() => unknown, RegExp][] = [

@@ -9,12 +9,12 @@ import { cleanUp, makeClient, onCleanup } from './fixtures.js'
 
 const LIMITS = { connectTimeout: 1_500, commandTimeout: 1_500, sweepInterval: 1_000, pingInterval: 1_000 }
 
-/** Of which a line brings more bytes a second than one that is stuck. */
+/** A push of an unknown kind; many of them bring more bytes a second than a stuck line. */
 const STRAY = `>2\r\n$5\r\nstray\r\n$40\r\n${'x'.repeat(40)}\r\n`
 
 type Role = 'commands' | 'blocking' | 'subscriber'
 
-/** What becomes of a reply; the proxy hands out as many of them as are listed. */
+/** The changed form of a reply; the proxy changes as many replies as are listed. */
 type Change = (reply: Buffer) => Buffer | string
 
 interface ReplyProxy {

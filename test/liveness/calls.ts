@@ -9,14 +9,14 @@ interface Call {
   readonly lostMs: number
 }
 
-/** So many of one kind wait for their answers at most: a server that does not answer must not fill the memory. */
+/** The most waiting calls of one kind, so that an unresponsive server does not fill the memory. */
 const MOST_OF_A_KIND = 6
 
 const lost = new LostTime()
 /** The proxy and the servers wait for the same cores. */
 const WAITING = 2
 
-/** How long a call took, without the time in which this process could not run: that is no fault of the library's. */
+/** The duration of a call without the time in which this process could not run, which is not the library's fault. */
 function tookBy({ startedAt, lostMs }: Call, now: number): number {
   return now - startedAt - WAITING * (lost.ms - lostMs)
 }
@@ -25,7 +25,7 @@ function tookBy({ startedAt, lostMs }: Call, now: number): number {
 export class Calls {
   readonly problems: string[] = []
   readonly errors: Record<string, number> = {}
-  /** By name: when the last call that succeeded began. */
+  /** The start of the last successful call, by name. */
   readonly #lastGood = new Map<string, number>()
   readonly #pending = new Set<Call>()
   readonly #timers: NodeJS.Timeout[] = []
@@ -43,7 +43,7 @@ export class Calls {
     this.#timers.push(timer)
   }
 
-  /** From now on no call is begun. */
+  /** No further calls begin. */
   stop(): void {
     for (const timer of this.#timers) clearInterval(timer)
   }
@@ -53,7 +53,7 @@ export class Calls {
     this.#lastGood.set(name, Math.max(this.#lastGood.get(name) ?? 0, startedAt))
   }
 
-  /** Those of which none succeeded that began after the given time. */
+  /** The names without a successful call that began after the given time. */
   missingSince(at: number, names: readonly string[]): string[] {
     return names.filter((name) => (this.#lastGood.get(name) ?? -1) < at)
   }

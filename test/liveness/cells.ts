@@ -6,9 +6,9 @@ import type { Lost, Role, Stage, StageProxy } from './stage-proxy.js'
 export interface Cell {
   readonly name: string
   readonly place: PlaceName
-  /** It changes the servers, so that it needs some of its own. */
+  /** The fault changes the servers, so it needs its own ones. */
   readonly isAlone?: true
-  /** Everything that was wrong. */
+  /** Returns the problems. */
   run(place: Place, random: () => number): Promise<string[]>
 }
 
@@ -18,7 +18,7 @@ const RECOVERY_MS = SWEEP_MS + 2 * (CONNECT_MS + COMMAND_MS) + MARGIN_MS
 const BLOCKED_MS = 10_000 + 3_500
 /** ioredis asks one node after the other for the slots, a second each: with all of them silent a client waits for that long. */
 const MOST_ASKED = 2
-/** So much longer a cluster may take until it knows its nodes again, when the connections to all of them have to be opened anew. */
+/** The additional time that a cluster needs to know its nodes again if all connections must be reopened. */
 const ASKED_MS = 3_000
 /** Two connections in a row may be silent: a call that met the first is repeated on the second. */
 const SECOND_MS = COMMAND_MS + 500
@@ -47,7 +47,7 @@ const FIRST: readonly Stage[] = ['accept', 'HELLO', 'INFO', 'CLIENT ID', 'SUBSCR
 
 const HANDSHAKE: readonly Stage[] = ['accept', 'TLS']
 
-/** Where a replica takes over. */
+/** The places where a replica takes over. */
 const FAILING_OVER: readonly PlaceName[] = ['replicated', 'sentinel', 'cluster', 'borrowed cluster']
 
 /** Old sockets never heal and new ones work: at every stage of each role's connections, in every place. */
@@ -163,7 +163,7 @@ async function used(way: Way, fleet: Fleet, role: SomeRole, random: () => number
   await new Promise((resolve) => setTimeout(resolve, random() * 100))
 }
 
-/** At least one connection more than before was frozen: else the cell would say nothing. */
+/** Checks that at least one more connection was frozen, because the cell proves nothing otherwise. */
 async function reached(proxy: StageProxy, stage: Stage, before: number): Promise<void> {
   await eventually(
     () => {

@@ -14,7 +14,7 @@ export const TUNING: ClientOptions = {
   connectTimeout: CONNECT_MS,
   commandTimeout: COMMAND_MS,
 }
-/** For a machine that is busy with other cells. */
+/** The additional time on a machine that is busy with other cells. */
 export const MARGIN_MS = 1_500
 /** A call waits for a connection, and then for its answer. */
 const CALL_MS = CONNECT_MS + COMMAND_MS + MARGIN_MS
@@ -24,7 +24,7 @@ const WAIT_MS = 250
 const DURABILITY = { replicas: 1, timeoutMs: 300 }
 const MOST_DELAY_MS = 50
 
-/** What has to go on when some sockets are dead. */
+/** The calls that have to go on when some sockets are dead. */
 export const WORK = ['offer', 'durable offer', 'size', 'taken', 'add', 'durable add', 'handled', 'polled'] as const
 
 /** One client that does everything that an application can, through all kinds of connections, and the books of its messages. */
@@ -36,7 +36,7 @@ export class Fleet {
   readonly #offered = new Set<string>()
   readonly #added = { worked: new Set<string>(), polled: new Set<string>() }
   readonly #handled = new Set<string>()
-  /** When each message was begun to be sent. */
+  /** When the sending of each message began. */
   readonly #sentAt = new Map<string, number>()
   readonly #isDurableOnly: boolean
   readonly #callMs: number
@@ -151,7 +151,7 @@ export class Fleet {
     )
   }
 
-  /** How many acknowledged messages are neither handled nor in Redis; as another client sees it. */
+  /** The number of acknowledged messages that are neither handled nor in Redis, according to another client. */
   async lost(direct: ClientOptions): Promise<{ taken: string[]; reliable: string[] }> {
     const client = createClient(direct)
     client.on('error', () => {})

@@ -1,4 +1,4 @@
-/** Where the cells take place: servers that many share, and what each has for itself in front of them. */
+/** The places of the cells: servers that many share, and each cell's own proxies in front of them. */
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import { TLSSocket, createSecureContext, type SecureContext } from 'node:tls'
 import { RequestReader } from './request-reader.js'
 
-/** What a client uses a connection for. */
+/** The purpose of a connection. */
 export type Role = 'commands' | 'subscriber' | 'blocking' | 'durable'
 /** Which bytes are dropped: the connection is half-open, or cut in one direction. */
 export type Lost = 'both' | 'toServer' | 'toClient'
@@ -105,9 +105,9 @@ class Connection {
   }
 }
 
-/** In front of some servers, for one client. */
+/** The proxies of one client in front of some servers. */
 export class StageProxy {
-  /** By the address that the servers are known by. */
+  /** The proxies by the known address of their server. */
   readonly natMap: Record<string, { host: string; port: number }> = {}
   readonly #servers: Server[] = []
   readonly #connections: Connection[] = []
@@ -115,7 +115,7 @@ export class StageProxy {
   #armed: { stage: Stage; lost: Lost; left: number } | undefined
   #frozen = 0
 
-  /** With a key and a certificate clients come by TLS. */
+  /** The key and certificate if clients connect by TLS. */
   constructor(tls?: { readonly key: string; readonly cert: string }) {
     if (tls !== undefined) this.#tls = createSecureContext(tls)
   }
@@ -137,12 +137,12 @@ export class StageProxy {
     return own
   }
 
-  /** How many connections were ever frozen. */
+  /** The number of connections that were ever frozen. */
   get frozen(): number {
     return this.#frozen
   }
 
-  /** Those that the client has not closed. */
+  /** The connections that the client has not closed. */
   get open(): number {
     return this.#connections.filter(({ closed }) => !closed).length
   }

@@ -36,7 +36,7 @@ function cancelOrRescheduleIn(
   })
 }
 
-/** What the ticket of an entry names: the length of the id, and the id. */
+/** The part of an entry in its ticket: the length of the id, and the id. */
 function prefixOf(entry: Buffer): Buffer {
   return entry.subarray(0, 1 + entry[0]!)
 }
@@ -333,7 +333,7 @@ describe('cancel-or-reschedule.lua', () => {
     })
   }
 
-  it('goes by the server clock when given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const queue = await rig.queue(all)
     const millis = async () => {
       const [seconds, micros] = (await rig.redis.time()) as unknown as [string, string]
@@ -345,7 +345,7 @@ describe('cancel-or-reschedule.lua', () => {
     expect((await queue.read()).timeouts.at(-1)).to.deep.equal([readable(d), String(due)])
   })
 
-  it('changes nothing when the order list is no list', async () => {
+  it('changes nothing when the order list is not a list', async () => {
     const queue = await rig.queue({ timeouts: all.timeouts! })
     await rig.redis.set(queue.keys.order, 'in the way')
     expect(await rejection(cancelOrRescheduleIn(rig, queue, { due: 10, prefix: prefixOf(a) }))).to.include({

@@ -41,7 +41,7 @@ describe('contains.lua', () => {
     expect(await run(rig.sender, contains, queue.keys, args)).to.deep.equal(NOT_FOUND)
   })
 
-  it('rejects when the key is no list', async () => {
+  it('rejects when the key is not a list', async () => {
     const queue = await rig.queue()
     await rig.redis.set(queue.keys.destination, 'in the way')
     const found = run(rig.sender, contains, queue.keys, { element: raw('one'), from: 0, page: 10, bytes: 1_000_000 })

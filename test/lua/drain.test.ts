@@ -30,7 +30,7 @@ describe('drain.lua', () => {
     })
   }
 
-  it('changes nothing when the key is no list', async () => {
+  it('changes nothing when the key is not a list', async () => {
     const queue = await rig.queue()
     await rig.redis.set(queue.keys.destination, 'in the way')
     expect(

@@ -103,7 +103,7 @@ describe('filter-list.lua', () => {
     })
   })
 
-  it('changes nothing when the key is no list', async () => {
+  it('changes nothing when the key is not a list', async () => {
     const queue = await rig.queue()
     await rig.redis.set(queue.keys.destination, 'in the way')
     expect(await rejection(filterIn(queue, ['a'], { retain: true }))).to.include({ code: 'ERR_WRONG_TYPE' })

@@ -214,7 +214,7 @@ describe('filter-schedule.lua', () => {
     expect(reply).to.deep.equal({ removed: 0, next: null, found: [] })
   })
 
-  it('changes nothing when the order list is no list', async () => {
+  it('changes nothing when the order list is not a list', async () => {
     const queue = await rig.queue({ timeouts: [[a, 1]] })
     await rig.redis.set(queue.keys.order, 'in the way')
     expect(await rejection(filterIn(queue, ['x'], { remove: 'others' }))).to.include({ code: 'ERR_WRONG_TYPE' })

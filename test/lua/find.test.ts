@@ -16,7 +16,7 @@ import {
   type State,
 } from './support.js'
 
-/** How an entry with this payload ends. */
+/** The end of an entry with this payload. */
 function tailOf(payload: Bytes): Buffer {
   return Buffer.concat([lengthOf(raw(payload)), raw(payload)])
 }

@@ -17,7 +17,7 @@ describe('inspect-order.lua', () => {
     order: ['gone', a, 'junk', c, b, 'gone'],
   }
 
-  it('counts what the schedule lacks, returns the ids of the rest, and changes nothing', async () => {
+  it('counts elements that the schedule lacks, returns the ids of the rest, and changes nothing', async () => {
     const queue = await rig.queue(mixed)
     const { prefixes, ...counts } = await run(rig.sender, inspectOrder, queue.keys, all)
     expect(counts).to.deep.equal({ examined: 6, orphans: 3 })
@@ -34,7 +34,7 @@ describe('inspect-order.lua', () => {
   })
 
   for (const from of [0, 3]) {
-    it(`moves what is in no schedule to the quarantine, in the page from ${from} on, and leaves the rest in order`, async () => {
+    it(`moves elements that the schedule lacks to the quarantine, in the page from ${from} on, and leaves the rest in order`, async () => {
       const queue = await rig.queue(mixed)
       const reply = await run(rig.sender, inspectOrder, queue.keys, { ...all, from, page: 3, setAside: true })
       expect(reply).to.deep.include({ examined: 3, orphans: from === 0 ? 1 : 2 })

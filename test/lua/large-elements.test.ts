@@ -171,7 +171,7 @@ describe('transfers of large entries', function () {
     })
   }
 
-  it('read 64 large elements of the order list at most that are not those due', async () => {
+  it('read at most 64 large elements of the order list that are not due', async () => {
     const due = Array.from({ length: 210 }, (_, n) => ordered(`s${n}`, 'small'))
     const queue = await rig.queue()
     for (const [n, entry] of due.entries()) await rig.redis.zadd(queue.keys.timeouts, n, entry)

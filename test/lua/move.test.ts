@@ -38,7 +38,7 @@ describe('move.lua', () => {
   })
 
   for (const wrong of ['source', 'target'] as const) {
-    it(`changes nothing when the ${wrong} is no list`, async () => {
+    it(`changes nothing when the ${wrong} is not a list`, async () => {
       const queue = await rig.queue(wrong === 'source' ? { quarantine: target } : { destination: source })
       const keys = { source: queue.keys.destination, target: queue.keys.quarantine }
       await rig.redis.set(keys[wrong], 'in the way')

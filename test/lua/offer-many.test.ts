@@ -202,7 +202,7 @@ describe('offer-many.lua', () => {
     })
   }
 
-  it('goes by the server clock when given none, by one time for all', async () => {
+  it('uses the clock of the server without a given time, one time for all', async () => {
     const queue = await rig.queue()
     const { now } = await offerTo(
       rig,
@@ -241,7 +241,7 @@ describe('offer-many.lua', () => {
     expect((await queue.read()).order).to.have.lengthOf(250)
   })
 
-  it('adds none when the order list is no list', async () => {
+  it('adds no message when the order list is not a list', async () => {
     const queue = await rig.queue({ timeouts: [[b, NOW + 1]] })
     await rig.redis.set(queue.keys.order, 'in the way')
     expect(
@@ -257,7 +257,7 @@ describe('offer-many.lua', () => {
     expect(await queue.published()).to.deep.equal([])
   })
 
-  it('adds none when the schedule is no sorted set', async () => {
+  it('adds no message when the schedule is not a sorted set', async () => {
     const queue = await rig.queue({ order: [b] })
     await rig.redis.set(queue.keys.timeouts, 'in the way')
     expect(await rejection(offerTo(rig, queue, [[0, a]]))).to.include({ code: 'ERR_WRONG_TYPE' })
@@ -265,7 +265,7 @@ describe('offer-many.lua', () => {
     expect(await queue.read()).to.deep.equal(expected({ order: [b] }))
   })
 
-  it('adds none when the announcement is refused', async () => {
+  it('adds no message when the announcement is refused', async () => {
     const queue = await rig.queue({ timeouts: [[b, NOW + 1]], order: [b] })
     const user = `offers-${process.pid}-${Date.now()}`
     await rig.redis.call('ACL', 'SETUSER', user, 'on', 'nopass', '~*', '&*', '+@all', '-publish')

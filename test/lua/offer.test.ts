@@ -250,7 +250,7 @@ describe('offer.lua', () => {
     expect(await queue.published()).to.deep.equal([String(first)])
   })
 
-  it('goes by the server clock when given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const queue = await rig.queue()
     const millis = async () => {
       const [seconds, micros] = (await rig.redis.time()) as unknown as [string, string]
@@ -263,7 +263,7 @@ describe('offer.lua', () => {
     expect(await queue.published()).to.deep.equal([String(due)])
   })
 
-  it('changes nothing when the order list is no list', async () => {
+  it('changes nothing when the order list is not a list', async () => {
     const queue = await rig.queue({ timeouts: [[b, DUE + 1]] })
     await rig.redis.set(queue.keys.order, 'in the way')
 
@@ -275,7 +275,7 @@ describe('offer.lua', () => {
     expect(await queue.published()).to.deep.equal([])
   })
 
-  it('changes nothing when the schedule is no sorted set', async () => {
+  it('changes nothing when the schedule is not a sorted set', async () => {
     const queue = await rig.queue({ order: [b] })
     await rig.redis.set(queue.keys.timeouts, 'in the way')
     expect(await rejection(offerTo(rig, queue, { entry: a }))).to.include({ code: 'ERR_WRONG_TYPE' })

@@ -84,7 +84,7 @@ describe('poll-last.lua', () => {
   }
 
   for (const inOrder of [true, false]) {
-    it(`sets aside what cannot be read, and goes on (ordered: ${inOrder})`, async () => {
+    it(`sets unreadable entries aside, and goes on (ordered: ${inOrder})`, async () => {
       const queue = await rig.queue({
         timeouts: [
           [a, 1],
@@ -101,7 +101,7 @@ describe('poll-last.lua', () => {
   }
 
   for (const inOrder of [true, false]) {
-    it(`leaves what the quarantine does not take, and goes on (ordered: ${inOrder})`, async () => {
+    it(`leaves entries that the quarantine does not take, and goes on (ordered: ${inOrder})`, async () => {
       const before = { timeouts: [[a, 1] as const, ['garbage', 2] as const], order: [a, 'garbage'] }
       const queue = await rig.queue(before)
       await rig.redis.set(queue.keys.quarantine, 'in the way')
@@ -112,7 +112,7 @@ describe('poll-last.lua', () => {
     })
   }
 
-  it('does not look for what cannot be read in a long order list', async () => {
+  it('does not search a long order list for an unreadable entry', async () => {
     const bad = Array.from({ length: 900 }, (_, n) => [`unreadable ${n}`, 9 + n] as const)
     const order = [...Array.from({ length: 1_001 }, (_, n) => `stranger ${n}`), a]
     const queue = await rig.queue({ timeouts: [[a, 1], ...bad], order })
@@ -132,7 +132,7 @@ describe('poll-last.lua', () => {
   })
 
   for (const key of ['destination', 'order'] as const) {
-    it(`changes nothing when the ${key === 'order' ? 'order list' : 'other list'} is no list`, async () => {
+    it(`changes nothing when the ${key === 'order' ? 'order list' : 'other list'} is not a list`, async () => {
       const queue = await rig.queue({ timeouts: [[a, 1]], order: key === 'order' ? [] : [a] })
       await rig.redis.set(queue.keys[key], 'in the way')
       for (const inOrder of [true, false]) {

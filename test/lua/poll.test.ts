@@ -122,7 +122,7 @@ describe('poll.lua', () => {
     })
   }
 
-  it('changes nothing when the order list is no list', async () => {
+  it('changes nothing when the order list is not a list', async () => {
     const queue = await rig.queue({
       timeouts: [
         [a, 1],
@@ -150,7 +150,7 @@ describe('poll.lua', () => {
     )
   })
 
-  it('changes nothing when the schedule is no sorted set', async () => {
+  it('changes nothing when the schedule is not a sorted set', async () => {
     const queue = await rig.queue({ order: [a] })
     await rig.redis.set(queue.keys.timeouts, 'in the way')
     for (const inOrder of [true, false]) {
@@ -169,7 +169,7 @@ describe('poll.lua', () => {
   const strangers = Array.from({ length: 1_001 }, (_, n) => `stranger ${n}`)
   const args = { count: 100, bytes: 1_000_000, ordered: false, budgetUs: 1_000_000 }
 
-  it('looks for nothing in a long order list that is in none, or cannot be read', async () => {
+  it('does not search a long order list for an unreadable entry, or for one that is in no list', async () => {
     const timeouts = [
       ...Array.from({ length: 40 }, (_, n) => [unordered(`u${n}`, 'U'), n] as const),
       ...Array.from({ length: 40 }, (_, n) => [`unreadable ${n}`, 50 + n] as const),

@@ -13,7 +13,7 @@ import {
 } from './reliable-support.js'
 import { ALL_BYTES, rejection } from './support.js'
 
-/** What is not the caller's any more, whatever it wants to do with it. */
+/** Messages that are no longer the caller's, for each call. */
 const NOT_HELD: { what: string; before: State; pair: readonly [id: string, claim: string, priority?: number] }[] = [
   { what: 'an id that is unknown', before: {}, pair: ['x', '1 t'] },
   { what: 'the empty id where there is none', before: {}, pair: ['', '1 t'] },
@@ -150,7 +150,7 @@ describe('reliable-acknowledge.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(having(others)))
   })
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue(
       having([
@@ -165,7 +165,7 @@ describe('reliable-acknowledge.lua', () => {
   })
 
   for (const wrong of ['messages', 'deliveries', 'failures', 'inFlight'] as const) {
-    it(`loses nothing but what was handled when ${wrong} has the wrong type`, async () => {
+    it(`loses only handled messages when ${wrong} has the wrong type`, async () => {
       const state = having([...others, { id: 'x', until: NOW + 1 }])
       const queue = await rig.queue(state)
       await queue.block(wrong)
@@ -397,7 +397,7 @@ describe('reliable-extend.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(having(all.map((each) => ({ ...each, until: NOW + 5000 })))))
   })
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue(
       having([

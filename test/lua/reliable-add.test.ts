@@ -326,20 +326,31 @@ describe('reliable-add.lua', () => {
       after: having([held]),
       published: [],
     },
-    {
-      what: 'replaces a record that is in no schedule, and keeps it otherwise',
-      before: {
-        messages: [
-          ['x', record('X')],
-          ['y', record('Y')],
-        ],
+    // a record whose place another program, or an eviction, has deleted: no poll finds it
+    ...(['keep', 'replace', 'postpone'] as const).flatMap((existing) => [
+      {
+        what: `adds in the place of a record that is in no schedule, existing ${existing}`,
+        before: {
+          messages: [['x', record('X', { expires: NOW + 5 })] as const, ['y', record('Y')] as const],
+          deliveries: [['x', '3 t'] as const],
+          failures: [['x', '1 5 "x"\n'] as const],
+        },
+        items: [{ id: 'x', payload: 'new', delay: 3, priority: 4 }],
+        options: { existing },
+        reply: [1],
+        after: having([{ id: 'x', payload: 'new', at: NOW + 3, priority: 4 }], { messages: [['y', record('Y')]] }),
+        published: [NOW + 3],
       },
-      items: [{ id: 'x', payload: 'new' }],
-      options: { existing: 'replace' },
-      reply: [2],
-      after: having([{ id: 'x', payload: 'new' }], { messages: [['y', record('Y')]] }),
-      published: [NOW],
-    },
+      {
+        what: `adds it although the queue is full with that record, existing ${existing}`,
+        before: { messages: [['x', record('X')] as const], config: [['maxSize', '1'] as const] },
+        items: [{ id: 'x', payload: 'X' }],
+        options: { existing, resent: true },
+        reply: [1],
+        after: having([{ id: 'x', payload: 'X' }], { config: [['maxSize', '1']] }),
+        published: [NOW],
+      },
+    ]),
     {
       what: 'adds over an entry of the same schedule that has no record',
       before: { due: { 0: [['a', NOW - 9]] } },
@@ -798,7 +809,7 @@ describe('reliable-add.lua', () => {
     }
   })
 
-  it('adds what needs no marks where these have the wrong type', async () => {
+  it('adds messages without marks if the key of marks has the wrong type', async () => {
     const queue = await rig.queue()
     await queue.block('once')
     expect((await run(rig.sender, add, queue.keys, argsOf(queue, [{ id: 'a' }]))).outcomes).to.deep.equal([1])
@@ -806,7 +817,7 @@ describe('reliable-add.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(having([{ id: 'a' }])))
   })
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const queue = await rig.queue()
     const clock = async (): Promise<number> => {
       const [seconds, micros] = await rig.redis.time()

@@ -191,7 +191,7 @@ describe('batches of the reliable queue', () => {
     expect(batches).to.deep.equal({ mx: 'b', my: 'b', bb: `o,2,0,0,0,1,${NOW},,`, n: '1' })
   })
 
-  it('counts those with a group and those that are deduplicated too', async () => {
+  it('counts messages with a group and deduplicated messages too', async () => {
     const queue = await rig.queue()
     const { channel } = queue
     const items = ['x', 'g1,,,,0,,', 'aX', 'y', '0,,,,0,9,mark', 'Y', 'z', '0,,,,0,9,mark', 'Z']
@@ -209,7 +209,7 @@ describe('batches of the reliable queue', () => {
     expect((await queue.read()).queue.batches).to.deep.equal({ mx: 'b', my: 'b', bb: `o,2,0,0,0,0,${NOW},,`, n: '1' })
   })
 
-  it('a message that is kept stays in its batch, and one without a batch gets none', async () => {
+  it('a kept message stays in its batch, or without a batch', async () => {
     const queue = await rig.queue()
     await add(queue, ['x'], { batch: 'a' })
     await add(queue, ['y'], { batch: '' })
@@ -259,7 +259,7 @@ describe('batches of the reliable queue', () => {
     expect(await close(queue)).to.include({ state: 'finished' })
   })
 
-  it('adds nothing to a batch that is closed, and what is there still counts as added when it is sent again', async () => {
+  it('adds no message to a closed batch, and an existing message still counts as added when it is sent again', async () => {
     const queue = await rig.queue()
     await add(queue, ['x'])
     await close(queue)
@@ -305,7 +305,7 @@ describe('batches of the reliable queue', () => {
     expect((await queue.read()).queue).to.deep.equal({ config: { batched: '1' } })
   })
 
-  it('forgets batches that finished more than a week ago, with each that finishes a hundred more, and none that is open', async () => {
+  it('forgets up to a hundred batches that finished more than a week ago whenever one finishes, and no open one', async () => {
     const old = Array.from({ length: 102 }, (_, n) => `old${String(n).padStart(3, '0')}`)
     const late = NOW + 2 * WEEK
     const queue = await rig.queue({
@@ -485,7 +485,7 @@ describe('batches of the reliable queue', () => {
     }
   })
 
-  it('passes over what no script has written', async () => {
+  it('skips values that no script has written', async () => {
     const junk = [
       '',
       'x',
@@ -539,7 +539,7 @@ describe('batches of the reliable queue', () => {
     expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(counts('f', { completed: pending, finished: NOW }))
   })
 
-  it('cost no command where the queue has none', async () => {
+  it('cost no command in a queue without batches', async () => {
     const queue = await rig.queue(having([held]))
     const actions = [() => acknowledge(queue, ['x', '1 t', 3]), () => add(queue, ['y'], { batch: '' })]
     for (const action of actions) {

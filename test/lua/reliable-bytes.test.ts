@@ -17,7 +17,7 @@ import {
 } from './reliable-support.js'
 
 const LARGE = 'x'.repeat(3 * 2 ** 20)
-/** Of the 8 MiB that a script handles, five such messages need three scripts. */
+/** A size of which five messages need three scripts, as a script handles 8 MiB. */
 const IDS = ['a', 'b', 'c', 'd', 'e']
 const FUTURE = 8_000_000_000_000
 
@@ -60,7 +60,7 @@ describe('scripts that handle whole messages', function () {
     expect(await queue.changes()).to.have.length(5)
   })
 
-  it('move no more than the count, and pass over what stays where it is without its bytes', async () => {
+  it('move no more than the count, and skip messages that stay without reading their bytes', async () => {
     const there = IDS.slice(0, 3).map((id) => ({ id, at: 1 }))
     const queue = await rig.queue(having(there, { dead: asDead(large()) }))
     const { store, target, sent } = counted(queue, 'dead')
@@ -116,7 +116,7 @@ describe('scripts that handle whole messages', function () {
     expect(returned).to.equal(1)
   })
 
-  it('move dead letters behind ids that are large, which only those of other programs are, and read these in steps', async () => {
+  it('move dead letters behind large ids, which only other programs write, and read these in steps', async () => {
     const strange = Array.from({ length: 30 }, (_, n) => [`${n}${'x'.repeat(300_000)}`, 1] as const)
     const queue = await rig.queue(
       having([], { dead: { ...asDead([{ id: 'good', at: 2 }]), due: { 0: [...strange, ['good', 2]] } } }),

@@ -51,6 +51,18 @@ describe('reliable-remove.lua', () => {
         reply: [true],
         after: having([other]),
       },
+      {
+        what: `removes a record that is in no schedule and not in flight, alsoHeld ${alsoHeld}`,
+        before: having([other], {
+          messages: [['x', record('X')]],
+          deliveries: [['x', '2 t']],
+          failures: [['x', 'x\n']],
+        }),
+        alsoHeld,
+        ids: ['x', 'x'],
+        reply: [true, false],
+        after: having([other]),
+      },
     ]),
     {
       what: 'leaves a message that a consumer has',
@@ -331,7 +343,7 @@ describe('reliable-reschedule.lua', () => {
     })
   }
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue(having([x]))
     const args = { channel: queue.channel, client: 'me', nowMs: -1, id: raw('x'), when: '7', priority: -1 }
@@ -472,7 +484,7 @@ describe('reliable-update.lua', () => {
     expect(stored?.equals(record(payload, { headers: 'h' }))).to.equal(true)
   })
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue(
       having([

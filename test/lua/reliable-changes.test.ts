@@ -348,7 +348,7 @@ describe('the change stream', () => {
   })
 
   describe('bounds', () => {
-    it('keeps the last ones, and those that are young', async () => {
+    it('keeps the last changes, and young ones', async () => {
       const queue = await rig.queue(keeping({}, 'r,100,,0,epoch'))
       const call = (n: number) => add([String(n), '0,0,,,0,,', ''])(rig.sender, queue)
       for (let n = 0; n < 450; n++) await call(n)
@@ -385,7 +385,7 @@ describe('the change stream', () => {
       expect(await rig.redis.xlen(queue.keys.changes)).to.equal(4)
     })
 
-    it('trims to what every group has acknowledged, but for the last of these', async () => {
+    it('trims the changes that every group has acknowledged, except the last one', async () => {
       const queue = await rig.queue(keeping({}, 'g,100,,0,epoch'))
       const { config, changes } = queue.keys
       const keys = { config, changes }
@@ -431,7 +431,7 @@ describe('the change stream', () => {
     })
   })
 
-  describe('what groups keep', () => {
+  describe('changes kept for groups', () => {
     async function read(counts: Record<string, number>, setting = 'g,100,,0,epoch') {
       const queue = await rig.queue(keeping({}, setting))
       const { config, changes } = queue.keys
@@ -480,7 +480,7 @@ describe('the change stream', () => {
       expect(await left(), 'what was added later stays for a group to come').to.have.length(2)
     })
 
-    it('goes in parts, and neither what comes meanwhile, nor what a new group needs', async () => {
+    it('are removed in parts, but not later changes or those that a new group needs', async () => {
       const { keys } = await read({ a: 1 }, 'g,1000000,,0,epoch')
       const pipeline = rig.redis.pipeline()
       for (let n = 0; n < 2_000; n++) pipeline.xadd(keys.changes, '*', 'changes', 'epoch x\n')
@@ -570,10 +570,11 @@ describe('the change stream', () => {
       await open(queue, { group: 'g', from: 'start' })
       await rig.redis.xreadgroup('GROUP', 'g', 'busy', 'COUNT', 9, 'STREAMS', queue.keys.changes, '>')
       await rig.redis.xgroup('CREATECONSUMER', queue.keys.changes, 'g', 'gone')
-      await new Promise((resolve) => setTimeout(resolve, 5))
-      await open(queue, { group: 'g', from: 'start' })
-      const [group] = (await rig.redis.xinfo('GROUPS', queue.keys.changes)) as unknown[][]
-      expect(group?.[3]).to.equal(1)
+      await eventually(async () => {
+        await open(queue, { group: 'g', from: 'start' })
+        const [group] = (await rig.redis.xinfo('GROUPS', queue.keys.changes)) as unknown[][]
+        expect(group?.[3]).to.equal(1)
+      })
     })
 
     it('a key of another type is an error', async () => {
@@ -620,7 +621,7 @@ describe('the change stream', () => {
       expect(await read(queue, { epoch: 'epoch' })).to.deep.equal(nothing)
     })
 
-    it('has what follows an entry, in order, at most so many', async () => {
+    it('has the entries after one, in order, at most `count`', async () => {
       const queue = await filled(ON)
       const ids = await idsOf(queue)
       expect(await readIds(queue)).to.deep.equal(ids)
@@ -640,7 +641,7 @@ describe('the change stream', () => {
       expect(await readIds(queue, { bytes: 9 * size + 1 })).to.deep.equal(ids.slice(0, 10))
     })
 
-    it('says that the entry is not there any more, and why', async () => {
+    it('reports that the entry is gone, and why', async () => {
       const queue = await filled(ON, 3)
       const [first = '', second = '', last = ''] = await idsOf(queue)
       const reading = async (after: string, epoch: string): Promise<unknown> => {
@@ -656,7 +657,7 @@ describe('the change stream', () => {
       expect(await reading(first, 'epoch')).to.deep.equal(['rewound', null, 0])
     })
 
-    it('releases what all groups have, but for the last of these', async () => {
+    it('removes the entries that all groups have, except the last of these', async () => {
       const queue = await filled('g,100,,0,epoch', 6)
       const ids = await idsOf(queue)
       expect(await release(queue, 'one', '0-0')).to.equal(true)
@@ -733,7 +734,7 @@ describe('the change stream', () => {
     })
   })
 
-  it('what a stranger wrote is counted by a look at the last entries', async () => {
+  it('counts entries of other programs among the last ones', async () => {
     const queue = await rig.queue(keeping({}, ON))
     await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
     await rig.redis.xadd(queue.keys.changes, '*', 'changes', 'nonsense')
@@ -817,7 +818,7 @@ describe('the change stream', () => {
       expect(next).to.have.length(3)
     })
 
-    it('says which entries are of strangers, and which are gone, without their bytes', async () => {
+    it('reports entries of other programs and missing ones, without their bytes', async () => {
       const { queue, read } = await filled([1])
       const key = queue.keys.changes
       await rig.redis.xadd(key, '*', 'any', 'thing')

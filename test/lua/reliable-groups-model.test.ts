@@ -67,7 +67,7 @@ interface World {
   asksAt: number
   /** For a lane that could have a message: how many each other one got since. */
   readonly passes: Map<string, Map<string, number>>
-  /** What is stored of the only repeat. */
+  /** The stored value of the only repeat. */
   repeat: string
   counter: number
 }
@@ -162,7 +162,7 @@ function finish(world: World, batch: Batch): void {
 }
 
 type AllScripts = typeof queueScripts & typeof groupScripts
-/** What each step is played with: the scripts, of which one may have a planted fault. */
+/** The scripts of each step, of which one may have a planted fault. */
 interface Stage {
   readonly rig: ReliableRig
   readonly queue: ReliableFixture
@@ -515,7 +515,7 @@ async function compare(world: World, { rig, queue, scripts }: Stage): Promise<vo
   })
 }
 
-/** What the draws must reach: what they do not is never compared. */
+/** The cases that the draws must reach, because others are never compared. */
 const OUTCOMES = [
   ...['a message with a group', 'a message without a group', 'a claim whose consumer is gone comes back'],
   ...['acknowledge', 'failed', 'released', 'remove', 'pause', 'resume', 'a changed limit', 'the queue is full'],
@@ -550,7 +550,7 @@ describe('groups, limits, pauses and batches together', () => {
     if (isLongForm) for (const outcome of OUTCOMES) expect(met.get(outcome), outcome).to.be.at.least(1)
   }).timeout(240_000)
 
-  describe('the model finds what is planted', () => {
+  describe('the model finds planted faults', () => {
     type Name = keyof AllScripts
     const FAULTS: readonly [what: string, script: Name, from: string, to: string][] = [
       [

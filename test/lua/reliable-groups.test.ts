@@ -130,6 +130,21 @@ describe('messages with groups', () => {
     expect(claimed).to.deep.equal(['a1', 'b1', 'a2', 'b2', 'a3', 'a4'])
   })
 
+  it('have the turn of those without a group where none of these was visible in it', async () => {
+    const queue = await made()
+    await add(queue, [
+      { id: 'plain1' },
+      ...['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
+      { id: 'later', at: NOW + 5 },
+    ])
+    expect(ids(await poll(queue, { count: 1 }))).to.deep.equal(['a1'])
+    // the second turn of those without a group comes before a3
+    expect(ids(await poll(queue, { count: 3 }))).to.deep.equal(['plain1', 'a2', 'a3'])
+    expect((await left(queue)).turns).to.deep.equal(['a'])
+    expect(ids(await poll(queue, { nowMs: NOW + 5, count: 1 }))).to.deep.equal(['a4'])
+    expect(ids(await poll(queue, { nowMs: NOW + 5, count: 1 }))).to.deep.equal(['later'])
+  })
+
   for (const turn of ['9007199254740992', '1e308', 'inf', '-inf', '-1e308']) {
     it(`have turns one after the other, though another program gave out the turn ${turn}`, async () => {
       const queue = await made()
@@ -236,6 +251,27 @@ describe('messages with groups', () => {
     })
   }
 
+  it('come where another program took the turn of their group, also while polls always find others', async () => {
+    const queue = await rig.queue()
+    const crowd = Array.from({ length: 200 }, (_, n) => ({ id: `${n}`, group: 'crowd', at: NOW + 1 }))
+    await add(queue, [{ id: 'lost', group: 'a' }, ...crowd])
+    await rig.redis.zrem(queue.keys.groupTurns, 'a')
+    const got: string[] = []
+    for (let nowMs = NOW + 1; !got.includes('lost'); nowMs++) {
+      expect(nowMs, 'the time of the poll').to.be.below(NOW + 150)
+      got.push(...ids(await poll(queue, { nowMs, count: 1 })))
+    }
+    expect(got.length).to.be.below(crowd.length)
+  })
+
+  it('come if the setting that there are any was lost, even if no more are added', async () => {
+    const queue = await rig.queue()
+    await add(queue, [{ id: 'x', group: 'a' }])
+    await rig.redis.hdel(queue.keys.config, 'grouped')
+    expect(await poll(queue)).to.deep.include({ messages: [], next: NOW })
+    expect(ids(await poll(queue))).to.deep.equal(['x'])
+  })
+
   it('come once where another program gave them another time', async () => {
     const queue = await rig.queue()
     const { channel, keys } = queue
@@ -290,7 +326,7 @@ describe('messages with groups', () => {
     expect(polls).to.be.within(4, 9)
   })
 
-  it('have names that are read a few at a time where they are large, which only those of other programs are', async () => {
+  it('have large names, which only other programs write, read a few at a time', async () => {
     const queue = await made({ groupRateLimit: '5/1000' })
     await add(queue, [{ id: 'x', group: 'a' }])
     const names = Array.from({ length: 40 }, (_, n) => `${n}${'x'.repeat(20_000)}`)
@@ -302,6 +338,20 @@ describe('messages with groups', () => {
     const claimed: string[] = []
     for (let n = 0; n < 15; n++) claimed.push(...ids(await poll(queue, { count: 100, budgetUs: 0 })))
     expect(claimed).to.deep.equal(['x'])
+  })
+
+  it('have large names read once, also the names of future times', async () => {
+    const queue = await made({ groupRateLimit: '5/1000' })
+    const names = Array.from({ length: 10 }, (_, n) => `${n}${'x'.repeat(20_000)}`)
+    await rig.redis.zadd(queue.keys.groupWakes, ...names.flatMap((name) => [9e15, name]))
+    await add(queue, [{ id: 'x', group: 'a' }])
+    const counts: number[] = []
+    for (let n = 0; n < 4; n++) {
+      await poll(queue)
+      counts.push(await rig.redis.zcard(queue.keys.groupWakes))
+    }
+    expect(counts.at(-1)).to.be.at.most(1) // that of the rate of the group
+    expect(counts[0]).to.be.at.least(6)
   })
 
   it('with one message waits for one of a group with many, however many', async () => {
@@ -356,7 +406,7 @@ describe('messages with groups', () => {
     expect(await left(queue)).to.deep.equal(NOTHING)
   })
 
-  it('have at most so many claims at once in each group, and the end of one calls those who wait', async () => {
+  it('have at most as many claims at once as their limit, and the end of one notifies waiting consumers', async () => {
     const queue = await made({ groupConcurrency: '2' })
     await add(queue, [
       ...['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
@@ -401,7 +451,7 @@ describe('messages with groups', () => {
     expect(next.next).to.equal(NOW + 2_002)
   })
 
-  it('wait for no more than their rate after the clock was set back, and for the time of what is delayed', async () => {
+  it('wait only for their rate after the clock was set back, and for the time of delayed messages', async () => {
     const queue = await made({ groupRateLimit: '1/1000' })
     await add(queue, [
       ...Array.from({ length: 40 }, (_, n) => ({ id: `d${n}`, group: `d${n}`, at: NOW + 1_800_000 + n })),
@@ -583,7 +633,7 @@ describe('messages with groups', () => {
     expect({ groups, waiting }).to.deep.equal({ groups: { b: '1 ' }, waiting: [] })
   })
 
-  it('are there for those who look, and go when the queue is cleared', async () => {
+  it('are visible in inspections, and are removed when the queue is cleared', async () => {
     const queue = await made()
     await add(queue, [
       { id: 'a1', group: 'a' },
@@ -625,7 +675,7 @@ describe('messages with groups', () => {
     expect(claimed).to.have.members(['a1', 'plain', 'b1', 'a2'])
   })
 
-  describe('whose messages fill what one poll reads', () => {
+  describe('whose messages fill the limit of one poll', () => {
     const large = (from: string, many: number, kib: number, group = ''): Item[] =>
       Array.from({ length: many }, (_, n) => ({ id: `${from}${n}`, group, kib }))
 
@@ -663,7 +713,7 @@ describe('messages with groups', () => {
       }
     })
 
-    it('leave none behind for longer than the others take to have one turn each', async function () {
+    it('let no group wait longer than one turn of each other group', async function () {
       this.timeout(120_000)
       const item = fc.record({
         group: fc.constantFrom('', '', 'a', 'a', 'b', 'c'),
@@ -797,7 +847,7 @@ describe('messages with groups', () => {
         ),
       })
 
-    it('have their turns among those that were added, each at its time', async () => {
+    it('have their turns among the added messages, each at its time', async () => {
       const queue = await made()
       await add(queue, [...['a1', 'a2'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }])
       const items = [
@@ -813,7 +863,7 @@ describe('messages with groups', () => {
       expect(await left(queue)).to.deep.equal(NOTHING)
     })
 
-    it('wake those who wait for their group, and keep to its limit', async () => {
+    it('wake the consumers that wait for their group, and keep to its limit', async () => {
       const queue = await made({ groupConcurrency: '1' })
       const items = ['r@1', 'r@2'].map((id) => ({ id, group: 'a', at: NOW + 5 }))
       await repeat(queue, { value: '2', at: NOW + 5, items })
@@ -846,7 +896,7 @@ describe('messages with groups', () => {
       expect(await left(queue)).to.deep.equal(NOTHING)
     })
 
-    it('are replaced by those of another group, and by those of none', async () => {
+    it('are replaced by messages of another group, and by messages without a group', async () => {
       const queue = await made()
       const at = NOW + 5
       await repeat(queue, { value: '1', at, items: [{ id: 'r@1', group: 'a', at }] })
@@ -866,7 +916,7 @@ describe('messages with groups', () => {
       expect(ids(await poll(queue, { nowMs: NOW + 9 }))).to.deep.equal(['a1'])
     })
 
-    it('are no others than those that are visible or held, which stay', async () => {
+    it('stay if they are visible or held when they are withdrawn', async () => {
       const queue = await made()
       await add(
         queue,
@@ -905,7 +955,7 @@ describe('messages with groups', () => {
       return pages
     }
 
-    it('get what a raised concurrency gives them, also those that are full, and those who wait look', async () => {
+    it('get the messages that a raised concurrency permits, also full groups, and waiting consumers poll', async () => {
       const queue = await made({ groupConcurrency: '1' })
       await add(queue, [
         ...['a1', 'a2', 'a3'].map((id) => ({ id, group: 'a' })),
@@ -935,7 +985,7 @@ describe('messages with groups', () => {
       expect(ids(await poll(queue))).to.deep.equal(['a3'])
     })
 
-    it('have the time that a new rate gives them, and with none no time', async () => {
+    it('have the time that a new rate gives them, and no time without a rate', async () => {
       const queue = await made({ groupRateLimit: '1/60000' })
       await add(
         queue,
@@ -1006,7 +1056,7 @@ describe('messages with groups', () => {
       throw new Error('the pages have no end')
     }
 
-    it('by what becomes of their messages next', async () => {
+    it('by the state of their messages', async () => {
       const queue = await made({ groupConcurrency: '2', groupRateLimit: '5/1000' })
       await add(queue, [
         ...['a1', 'a2', 'a3'].map((id) => ({ id, group: 'a' })),
@@ -1032,12 +1082,19 @@ describe('messages with groups', () => {
 
       it('nothing of an empty queue', async () => {
         expect(await all(await made())).to.deep.equal({
-          ...{ visible: 0, paused: 0, limited: 0, inFlight: 0, groups: { ready: 0, later: 0, paused: 0 } },
+          ...{
+            visible: 0,
+            paused: 0,
+            limited: 0,
+            inFlight: 0,
+            pausedTasks: 0,
+            groups: { ready: 0, later: 0, paused: 0 },
+          },
           ...{ batches: { unfinished: 0, finished: 0 }, opensAt: null },
         })
       })
 
-      it('what limits of groups hold back, and those of the queue on top of it', async () => {
+      it('messages held back by limits of groups, and by those of the queue', async () => {
         const queue = await made({ groupConcurrency: '2', groupRateLimit: '3/1000' })
         await add(queue, [
           ...['a1', 'a2', 'a3', 'a4', 'a5'].map((id) => ({ id, group: 'a' })),
@@ -1070,7 +1127,7 @@ describe('messages with groups', () => {
         expect(await all(queue, NOW + 9)).to.include({ visible: 2, limited: 1 })
       })
 
-      it('no more than so many groups are looked at; what the others have counts as not held back', async () => {
+      it('examines at most `most` groups; messages of further groups count as not held back', async () => {
         const queue = await made({ groupConcurrency: '1' })
         const groups = ['a', 'b', 'c'].flatMap((group) => [1, 2, 3].map((n) => ({ id: `${group}${n}`, group })))
         await add(queue, groups)
@@ -1081,7 +1138,7 @@ describe('messages with groups', () => {
         expect((await all(queue, NOW, 1)).paused).to.equal(3)
       })
 
-      it('and passes over what another program wrote', async () => {
+      it('and skips values of other programs', async () => {
         const queue = await made({ groupConcurrency: '1' })
         await add(queue, [{ id: 'a1', group: 'a' }])
         await rig.redis.hset(queue.keys.batches, 'n', 'x'.repeat(1_000_000))
@@ -1092,10 +1149,16 @@ describe('messages with groups', () => {
       })
     })
 
-    it('with what another program wrote as nothing', async () => {
+    it('with values of other programs counted as 0', async () => {
       const queue = await made()
       await rig.redis.hset(queue.keys.groups, 'a', '9'.repeat(20), 'b', 'x'.repeat(2_000), 'c', '')
       expect((await counts(queue, ['a', 'b', 'c'])).map(({ inFlight }) => inFlight)).to.deep.equal([0, 0, 0])
+    })
+
+    it('as numbers in their range, whatever another program wrote as their rate', async () => {
+      const queue = await made({ groupRateLimit: '5/1000' })
+      await rig.redis.hset(queue.keys.groups, 'a', `0 ${`${'9'.repeat(16)}@${NOW} `.repeat(3)}`)
+      expect((await counts(queue, ['a'])).map(({ delivered }) => delivered)).to.deep.equal([3_000_000])
     })
 
     for (const count of [1, 2, 100])
@@ -1138,7 +1201,7 @@ describe('messages with groups', () => {
       for (const count of [1, 3, 100]) expect(await list(queue, count)).to.include.members(['a', 'b'])
     })
 
-    it('and their claims compared with those that there are', async () => {
+    it('and their claims compared with the actual ones', async () => {
       const queue = await made()
       const claims = (most = 1_000) =>
         run(rig.sender, lostClaims, { inFlight: queue.keys.inFlight, groups: queue.keys.groups }, { most })
@@ -1181,7 +1244,7 @@ describe('messages with groups', () => {
       expect(await poll(queue)).to.include({ next: null, changed: 0 })
     })
 
-    it('get none of what is added, comes back, or is due later, and are looked at once for it', async () => {
+    it('get no message that is added, comes back, or is due later, and are examined once for it', async () => {
       const queue = await made({ groupConcurrency: '2' })
       await add(queue, [{ id: 'a1', group: 'a' }])
       const held = await poll(queue)
@@ -1197,7 +1260,7 @@ describe('messages with groups', () => {
       expect(await left(queue)).to.deep.include({ turns: [], wakes: [], groups: {} })
     })
 
-    it('have a turn again at once when they are resumed, which calls those who wait', async () => {
+    it('have a turn again at once when they are resumed, which wakes waiting consumers', async () => {
       const queue = await made()
       await pause(queue, 'a')
       await add(queue, [

@@ -1,4 +1,4 @@
-/** What others have written into the keys of a reliable queue: settings, histories, and keys of another type. */
+/** Values of other programs in the keys of a reliable queue: settings, histories, and keys of another type. */
 import { expect } from 'chai'
 import {
   acknowledge,
@@ -196,7 +196,7 @@ describe('hostile data of a reliable queue', () => {
     expect(await rig.redis.hget(queue.keys.deliveries, 'x')).to.equal('0')
   })
 
-  it('hands out many messages whose deliveries no script has written, and copies few of those', async () => {
+  it('hands out many messages whose deliveries another program wrote, and copies few of these', async () => {
     const all = Array.from({ length: 200 }, (_, n) => ({ id: `m${n}` }))
     const queue = await rig.queue(having(all))
     const long = 'x'.repeat(65_536)
@@ -266,7 +266,7 @@ describe('hostile data of a reliable queue', () => {
     })
   }
 
-  it('keeps what comes back to a schedule of another type for a minute, and hands out the others', async () => {
+  it('keeps messages that come back to a schedule of another type for a minute, and hands out the others', async () => {
     const queue = await rig.queue(having([{ id: 'x', priority: 7, until: NOW - 1 }, { id: 'good' }]))
     await queue.block('due7')
     const first = await run(rig.sender, poll, queue.keys, asSet(queue))
@@ -364,7 +364,7 @@ describe('hostile data of a reliable queue', () => {
     expect(await rig.redis.hkeys(queue.keys.deliveries)).to.deep.equal(['a'])
   })
 
-  it('forgets what is in flight only when its visibility ends, without bringing it back', async () => {
+  it('forgets a claim without a message when its visibility ends, without bringing it back', async () => {
     const gone = Array.from({ length: 900 }, (_, n) => [`${n % 10}s${n}`, n] as const)
     const others = { deliveries: [['s5', '3 t']], failures: [['s6', '1 2 "x"\n']] } as const
     const queue = await rig.queue(having([{ id: 'back', until: 5 }, { id: 'good' }], { inFlight: gone, ...others }))
@@ -439,7 +439,7 @@ describe('hostile data of a reliable queue', () => {
     })
   }
 
-  it('keeps what is rejected while the dead letters have another type, and says so', async () => {
+  it('keeps rejected messages while the dead letters have another type, and reports it', async () => {
     const queue = await rig.queue(
       having([
         { id: 'x', until: NOW + 9 },

@@ -197,6 +197,11 @@ describe('reliable-get.lua', () => {
   }
 })
 
+/** As `shared/aside.lua` has it. */
+function asideOf(task: number, at: number): number {
+  return 2 ** 53 + 2 * (task * 2 ** 43 + at)
+}
+
 describe('reliable-count.lua', () => {
   const rig = useReliable()
 
@@ -210,6 +215,7 @@ describe('reliable-count.lua', () => {
     firstVisibleAt: null,
     addPaused: false,
     pollPaused: false,
+    asides: [],
   }
   const cases: { what: string; before: State; reply: Partial<CountReply> }[] = [
     { what: 'counts nothing in an empty queue', before: {}, reply: {} },
@@ -263,6 +269,19 @@ describe('reliable-count.lua', () => {
       },
       reply: { addPaused: true },
     },
+    {
+      what: 'knows the tasks whose messages are set aside, also where they are in no list',
+      before: {
+        config: [['tasks', '1']],
+        ...having([
+          { id: 'a', at: asideOf(3, NOW - 9), priority: 2 },
+          { id: 'b', at: asideOf(3, NOW - 2), priority: 2 },
+          { id: 'c', at: asideOf(511, NOW - 4), priority: 2 },
+          { id: 'd', at: asideOf(3, NOW - 3) },
+        ]),
+      },
+      reply: { total: 4, visible: 4, firstVisibleAt: NOW - 9, asides: [3, 511] },
+    },
     { what: 'knows that polling is paused', before: { config: [['pollPaused', '1']] }, reply: { pollPaused: true } },
   ]
   for (const { what, before: state, reply } of cases) {
@@ -274,7 +293,7 @@ describe('reliable-count.lua', () => {
     })
   }
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue(
       having([

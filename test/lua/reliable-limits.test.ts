@@ -31,7 +31,7 @@ const limited = (messages: Parameters<typeof having>[0], config: Record<string, 
 describe('limits over all processes', () => {
   const rig = useReliable()
 
-  it('claims of what is no message, which end never or long after all others, hold no slot', async () => {
+  it('claims without a message, which end never or long after all others, hold no slot', async () => {
     const forged = ['inf', 2 ** 53 - 1, NOW + 90_000].map((ends, n) => [`${n}none ${n}`, ends] as const)
     const queue = await rig.queue(
       limited([...waiting, held('x', NOW + 50)], { concurrency: '3' }, { inFlight: [...forged, ['gnone', '1e300']] }),
@@ -44,7 +44,7 @@ describe('limits over all processes', () => {
     ])
   })
 
-  it('nor do a thousand of them, of which a poll says that it can go on at once', async () => {
+  it('nor do a thousand of them, after which a poll reports that it can go on at once', async () => {
     const forged = Array.from({ length: 2_000 }, (_, n) => [`0none ${n}`, 'inf'] as const)
     const queue = await rig.queue(limited(waiting, { concurrency: '3' }, { inFlight: forged }))
     const nexts: (number | null)[] = []
@@ -73,7 +73,7 @@ describe('limits over all processes', () => {
     ids: string[]
     next: number | null
     published: (number | string)[]
-    /** What is kept of the rate afterwards. */
+    /** The stored rate afterwards. */
     rate?: string
   }
 
@@ -340,7 +340,7 @@ describe('limits over all processes', () => {
     })
   }
 
-  it('a message that is put back in the place of a held one calls those who wait', async () => {
+  it('a message that is put back in place of a held one wakes waiting consumers', async () => {
     const now = Math.floor(Date.now() + 60_000)
     const queue = await rig.queue(limited([{ id: 'x', until: now, token: 'u' }, ...waiting], { concurrency: '1' }))
     const items = ['x', `0,${now + 5_000},0,,,0,0,${now}`, 'new']

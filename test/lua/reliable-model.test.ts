@@ -22,7 +22,7 @@ import {
 import { raw, readable } from './support.js'
 import { exportsOf } from '../support/exports.js'
 
-/** Where the messages of one queue are, as plain as it can be said. */
+/** The model of one queue: the places of its messages, in the simplest form. */
 interface Item {
   payload: string
   headers: string
@@ -68,7 +68,7 @@ interface Last {
 }
 
 interface Queue {
-  /** What its messages on the channel begin with in the fixture. */
+  /** The beginning of its messages on the channel in the fixture. */
   readonly prefix: string
   readonly items: Map<string, Item>
   readonly config: Map<string, string>
@@ -92,7 +92,7 @@ interface World {
   readonly queues: readonly [Queue, Queue]
   readonly claims: Claim[]
   published: string[]
-  /** What the reply does not show. */
+  /** The facts that the reply does not show. */
   readonly met: Set<string>
   /** The number of last messages of batches that this step has added. */
   lasts: number
@@ -176,7 +176,7 @@ function isOver({ expires, isTaken, at }: Item, now: number): boolean {
   return expires !== undefined && expires <= now && !(isTaken && at > now)
 }
 
-/** What is kept of an earlier message of this id is not what became of this one. */
+/** Removes the completed record of an earlier message of this id. */
 function forgetCompleted(queue: Queue, id: string): void {
   if (queue.config.has('keepCompleted')) queue.completed.delete(id)
 }
@@ -258,7 +258,7 @@ function dropDead(world: World, queue: Queue, dead: Queue): void {
   if (gone.length > 0) world.met.add(surplus > 0 ? 'too many dead letters' : 'a dead letter is too old')
 }
 
-/** From the reply alone it cannot be said how many dead letters went. */
+/** Whether the queue may drop dead letters; the reply alone does not show how many were dropped. */
 function dropsDead({ config }: Queue): boolean {
   return config.has('keepDeadLetters') || config.has('keepDeadLettersFor')
 }
@@ -1142,7 +1142,7 @@ const batches = fc.record({ side }).map(({ side }): Draft => (world) => {
   }
 })
 
-/** What `failures` of the model begins with. */
+/** The beginning of `failures` of the model. */
 function progressOf({ failures }: Item): { attempt: number; at: number; value: string } | null {
   const [, attempt, at, value = ''] = /^~(\d+) (\d+) ([^\n]*)\n/.exec(failures) ?? []
   if (attempt === undefined) return null
@@ -1212,6 +1212,7 @@ const count = fc.record({ side }).map(({ side }): Draft => (world) => {
         firstVisibleAt: looked.length === 0 ? null : Math.min(...looked.map(({ at }) => at)),
         addPaused: queue.config.get('addPaused') === '1',
         pollPaused: queue.config.get('pollPaused') === '1',
+        asides: [], // no task is paused here: reliable-tasks.test.ts
       }
     },
     change: () => 0,
@@ -1285,7 +1286,7 @@ const WEIGHTS: Partial<Record<keyof typeof CALLS, number>> = {
   batches: 1,
 }
 
-/** What the model says must be in Redis. */
+/** The contents of Redis that the model expects. */
 function stateOf({ items, config, once, repeats, ticks, completed, batches }: Queue): QueueState {
   const all = [...items]
   const due: Record<number, [Buffer, number][]> = {}
@@ -1427,7 +1428,7 @@ describe('all scripts of the reliable queue together', () => {
 
 const KEEPS_CHANGES = 'r,1000000,,1,epoch'
 
-/** What the changes of a queue say of a message. An extension is not recorded, so nothing is said of when a visibility ends. */
+/** The state of a message by the changes of its queue. They do not record extensions, so the end of a visibility is unknown. */
 interface Replayed {
   isTaken: boolean
   at: number | undefined

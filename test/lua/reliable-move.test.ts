@@ -221,7 +221,7 @@ describe('reliable-move.lua', () => {
     })
   })
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue({ dead: asDead([a]) })
     const args = { ...moving, targetChannel: queue.channel, nowMs: -1, count: 1, ids: [] }

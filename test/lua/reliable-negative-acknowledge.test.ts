@@ -324,7 +324,7 @@ describe('reliable-negative-acknowledge.lua', () => {
     })
   }
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const queue = await rig.queue(
       having([

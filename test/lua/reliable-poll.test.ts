@@ -22,7 +22,7 @@ import { ALL_BYTES, raw, readable } from './support.js'
 
 const ENDED = '"its visibility ended"\n'
 
-/** What the reply says of one message. */
+/** One message in the reply. */
 function handedOut(message: Message, attempt = 1, token = 't'): unknown {
   const { priority = 0, at = NOW, id } = message
   const delivery = `${attempt} ${token}`
@@ -57,7 +57,7 @@ describe('reliable-poll.lua', () => {
     what: string
     before?: State
     args?: Partial<PollArgs>
-    /** What is not as in an empty reply. */
+    /** The differences from an empty reply. */
     reply: Omit<Partial<PollReply>, 'messages' | 'repeats'> & {
       messages?: unknown[]
       repeats?: [name: string, value: string][]
@@ -626,10 +626,10 @@ describe('reliable-poll.lua', () => {
     },
     {
       what: 'announces no next time beyond the last there is',
-      before: having([{ id: 'a', at: '1.8e+16' }]),
+      before: having([{ id: 'a', at: '1.9e+16' }]),
       args: { announce: true },
-      reply: { next: 1.8e16 },
-      after: having([{ id: 'a', at: '18000000000000000' }]),
+      reply: { next: 1.9e16 },
+      after: having([{ id: 'a', at: '19000000000000000' }]),
       published: [],
     },
   ]
@@ -690,7 +690,7 @@ describe('reliable-poll.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(having(all.slice(1000))))
   })
 
-  it('brings back a hundred in one script, those whose visibility ended first', async () => {
+  it('brings back a hundred messages in one script, in the order in which their visibility ended', async () => {
     const all = Array.from({ length: 120 }, (_, n) => ({ id: `${n}`, until: NOW - 200 + n, limit: 5 }))
     const queue = await rig.queue(having(all))
     const got = await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 0 }))
@@ -718,7 +718,7 @@ describe('reliable-poll.lua', () => {
     expect(room).to.be.within(1, 89)
   })
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const queue = await rig.queue(having([{ id: 'a' }]))
     const [seconds, micros] = (await rig.redis.time()).map(Number)
     const got = await run(rig.sender, poll, queue.keys, pollArgs(queue, { nowMs: -1 }))
@@ -731,7 +731,7 @@ describe('reliable-poll.lua', () => {
   })
 
   // compared by ids: a failed test could not show the rest
-  describe('what is large', () => {
+  describe('large messages', () => {
     const MEBIBYTE = 1024 * 1024
     interface Sized {
       readonly id: string

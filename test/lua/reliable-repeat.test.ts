@@ -56,7 +56,7 @@ describe('reliable-repeat.lua', () => {
       ['s', NOW + 4],
     ],
   }
-  /** So that nothing is announced. */
+  /** An earlier message, so that nothing is announced. */
   const early = { id: 'early', at: 1 }
   const pending = { id: 'r@7', at: NOW + 7, payload: 'P' }
 
@@ -280,7 +280,7 @@ describe('reliable-repeat.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(having(all, { repeats: [['r', 'new']] })))
   })
 
-  it('reads the clock of the server when it is given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const seconds = Number((await rig.redis.time())[0])
     const [soon, late] = [
       { id: 'soon', at: seconds * 1000 },

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { restore } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
-import { expected, having, MAX, NOW, useReliable, type Message, type State } from './reliable-support.js'
+import { expected, having, MAX, NOW, record, useReliable, type Message, type State } from './reliable-support.js'
 import { ALL_BYTES, raw, rejection, type Bytes } from './support.js'
 
 interface Given extends Message {
@@ -99,6 +99,21 @@ describe('reliable-restore.lua', () => {
       published: [],
     },
     {
+      what: 'restores a message whose record is in no schedule, with nothing of what is left of it',
+      before: {
+        messages: [
+          ['x', record('X')],
+          ['v', record('V')],
+        ],
+        deliveries: [['v', '9']],
+        failures: [['v', 'old\n']],
+      },
+      items: [x, { id: 'v', at: NOW + 3, payload: 'V' }],
+      reply: [1, 1],
+      after: having([x, { id: 'v', at: NOW + 3, payload: 'V' }]),
+      published: [String(NOW + 3)],
+    },
+    {
       what: 'restores the first of two messages of one id',
       before: {},
       items: [x, { ...x, payload: 'again' }],
@@ -178,7 +193,7 @@ describe('reliable-restore.lua', () => {
     })
   }
 
-  it('puts a dead letter with a group where those without one are, and its group into its record', async () => {
+  it('puts a dead letter with a group among those without one, and its group into its record', async () => {
     const queue = await rig.queue(having([{ id: 'there', at: NOW + 1, priority: 2 }]))
     const args = { channel: queue.channel, client: 'me', known: false }
     const body = Buffer.from(`1 5 "no"\ntenant{"a":"b"}X`)
@@ -221,7 +236,7 @@ describe('reliable-restore.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(having([other, long], { config })))
   })
 
-  it('says in the change stream all that a message has, or only its id where the readers know it', async () => {
+  it('writes all data of a message into the change stream, or only its id if the readers know it', async () => {
     const queue = await rig.queue(having([{ id: 'there' }], { config: [['changes', 'g,10,,1,e']] }))
     const args = { channel: queue.channel, client: 'me' }
     const two = [item({ id: 'a', payload: 'A' }), item({ id: 'there' }), item({ id: 'b' })].flat()

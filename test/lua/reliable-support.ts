@@ -15,7 +15,7 @@ export const MAX = Number.MAX_SAFE_INTEGER
 
 type Pairs = readonly (readonly [Bytes, Bytes | number])[]
 
-/** What is in Redis before a call; what is left out is empty. */
+/** The contents of Redis before a call; keys that are left out are empty. */
 export interface QueueState {
   /** id -> record */
   readonly messages?: Pairs
@@ -43,6 +43,8 @@ export interface QueueState {
   readonly groups?: Pairs
   /** the groups that are paused -> 0 */
   readonly groupPauses?: Pairs
+  /** the tasks that are paused -> the number of each */
+  readonly taskPauses?: Pairs
   /** the batch of a message, the counts of a batch, its last message */
   readonly batches?: Pairs
   /** batch -> when it finished */
@@ -79,6 +81,7 @@ export interface RawQueue {
   groupWakes?: RawZset | string
   groups?: RawHash | string
   groupPauses?: RawZset | string
+  taskPauses?: RawZset | string
   batches?: RawHash | string
   batchesAt?: RawZset | string
   due?: Record<string, RawZset | string>
@@ -158,12 +161,12 @@ export function recordOf({ payload = '', record: given, ...meta }: Message): Buf
   return given === undefined ? record(payload, meta) : raw(given)
 }
 
-/** What is in `inFlight`: a digit and the id. */
+/** The member in `inFlight`: a digit and the id. */
 export function memberOf(id: Bytes, priority = 0): Buffer {
   return Buffer.concat([Buffer.from(String(priority)), raw(id)])
 }
 
-/** What the reply of a poll says of one message. */
+/** One message in the reply of a poll. */
 export function readablePolled({ member, delivery, priority, visibleAt, record }: PolledRecord) {
   const id = raw(member).subarray(1)
   return { priority, id: readable(id), delivery, visibleAt, record: readable(record) }
@@ -198,6 +201,7 @@ function expectedQueue(state: QueueState): RawQueue {
     groupWakes: zset(state.groupWakes),
     groups: hash(state.groups),
     groupPauses: zset(state.groupPauses),
+    taskPauses: zset(state.taskPauses),
     batches: hash(state.batches),
     batchesAt: zset(state.batchesAt),
     ...(state.rate !== undefined && { rate: state.rate }),
@@ -237,6 +241,7 @@ const ZSETS = [
   'groupTurns',
   'groupWakes',
   'groupPauses',
+  'taskPauses',
   'batchesAt',
 ] as const
 /** And 10 for those with a group. */
@@ -281,6 +286,7 @@ export function keysByHand(name: string): Record<KeyName, string> {
     groupWakes: of('group-wakes'),
     groups: of('groups'),
     groupPauses: of('group-pauses'),
+    taskPauses: of('task-pauses'),
     batches: of('batches'),
     batchesAt: of('batches-at'),
     ...(due as Record<DueName, string>),
@@ -303,9 +309,9 @@ export function channelByHand(name: string): string {
 
 /** One reliable queue with a name of its own, and the queue of its dead letters; both channels are listened to. */
 export class ReliableFixture {
-  /** Of the queue, with those of its dead letters. */
+  /** The keys of the queue, with those of its dead letters. */
   readonly keys: ScriptKeys
-  /** Of the queue of the dead letters; its own dead letters would be those of the queue. */
+  /** The keys of the dead-letter queue, whose own dead letters would be those of the queue. */
   readonly dead: ScriptKeys
   readonly channel: string
   readonly deadChannel: string
@@ -408,7 +414,7 @@ export class ReliableFixture {
     return withoutEmpty(queue)
   }
 
-  /** What the entries of a change stream say, as text with one character for each byte. */
+  /** The entries of a change stream, as text with one character for each byte. */
   async changes(keys: ScriptKeys = this.keys): Promise<string[]> {
     const entries = (await this.#redis.callBuffer('XRANGE', keys.changes, '-', '+')) as [Buffer, Buffer[]][]
     return entries.map(([, fields]) => {
@@ -418,7 +424,7 @@ export class ReliableFixture {
     })
   }
 
-  /** What was published since the last call, on both channels. Messages keep their order: a marker shows that all have arrived. */
+  /** The messages published on both channels since the last call. They keep their order, so a marker shows that all have arrived. */
   async published(): Promise<string[]> {
     const marker = `marker ${this.#markers++}`
     const arrived = once(this.#subscriber, 'message', () => this.#heard.at(-1) === marker)
@@ -447,7 +453,7 @@ export type PollArgs = ArgsOf<(typeof poll)['source']>
 
 export const IDLE = 60_000
 
-/** What a poll is given, as far as a test does not say otherwise. */
+/** The default arguments of a poll. */
 export function pollArgs({ channel, deadChannel }: ReliableFixture, args: Partial<PollArgs> = {}): PollArgs {
   return {
     ...{

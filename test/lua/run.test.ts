@@ -81,7 +81,7 @@ describe('sending scripts', () => {
     expect(sender.sent).to.deep.equal([['EVALSHA']])
   })
 
-  it('passes on whether the command is idempotent', async () => {
+  it('passes on whether the command may be sent again', async () => {
     const seen: unknown[] = []
     const sender: Sender = {
       call: async (command, _args, options) => {
@@ -92,10 +92,10 @@ describe('sending scripts', () => {
       pipeline: async () => [],
     }
     const queue = await rig.queue()
-    await run(sender, offer, queue.keys, argsOf(queue, entries[0]!), { idempotent: true })
+    await run(sender, offer, queue.keys, argsOf(queue, entries[0]!), { resend: 'reads' })
     expect(seen).to.deep.equal([
-      ['EVALSHA', { idempotent: true }],
-      ['EVAL', { idempotent: true }],
+      ['EVALSHA', { resend: 'reads' }],
+      ['EVAL', { resend: 'reads' }],
     ])
   })
 
@@ -117,7 +117,7 @@ describe('sending scripts', () => {
   })
 
   for (const at of [1, 3, 5]) {
-    it(`repeats only what met an unknown script when it is forgotten before command ${at + 1} of a pipeline`, async () => {
+    it(`repeats only the calls that met an unknown script when it is forgotten before command ${at + 1} of a pipeline`, async () => {
       const queue = await rig.queue()
       await rig.redis.script('LOAD', offer.source.source)
       const sender = watched([at])
@@ -163,7 +163,7 @@ describe('sending scripts', () => {
     expect(sender.sent).to.have.length(1)
   })
 
-  it('keeps the results beside a reply that is none', async () => {
+  it('keeps the other results beside an invalid reply', async () => {
     const queue = await rig.queue()
     const sender: Sender = { call: async () => null, pipeline: async () => [NOW, null, NOW + 1] }
     const args = entries.slice(0, 3).map((entry) => argsOf(queue, entry))

@@ -15,6 +15,7 @@ describe('stats.lua', () => {
     delivered: 0,
     quarantined: 0,
     subscribers: 1,
+    more: null,
   }
 
   const cases: [what: string, before: State, reply: Partial<StatsReply>][] = [
@@ -57,7 +58,7 @@ describe('stats.lua', () => {
     })
   }
 
-  it('goes by the server clock when given none', async () => {
+  it('uses the clock of the server without a given time', async () => {
     const queue = await rig.queue({
       timeouts: [
         [a, 1],

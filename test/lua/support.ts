@@ -12,7 +12,7 @@ import { keysOf, rawClient, redisUrl, uniqueName } from '../support/redis.js'
 
 export type Bytes = Buffer | string
 
-/** What is in Redis before a call; what is left out is empty. */
+/** The contents of Redis before a call; keys that are left out are empty. */
 export interface State {
   readonly timeouts?: readonly (readonly [entry: Bytes, score: number | string])[]
   readonly order?: readonly Bytes[]
@@ -154,7 +154,7 @@ export class Fixture {
     }
   }
 
-  /** What was published since the last call. Messages keep their order, so a marker shows that all have arrived. */
+  /** The messages published since the last call. They keep their order, so a marker shows that all have arrived. */
   async published(): Promise<string[]> {
     const marker = `marker ${this.#markers++}`
     const arrived = once(this.#subscriber, 'message', () => this.#heard.at(-1) === marker)
@@ -235,7 +235,7 @@ export async function commandCalls(redis: Redis, action: () => Promise<unknown>)
   )
 }
 
-/** What a promise rejects with; fails when it does not. */
+/** The error with which a promise rejects; fails if it resolves. */
 export async function rejection(promise: Promise<unknown>): Promise<Error & { code?: string; redisCode?: string }> {
   let result: unknown
   try {

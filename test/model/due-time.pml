@@ -197,7 +197,7 @@ end:
   :: d_step { goesOn && c[i].up && c[i].net == REPLIED && !isHeld(i, HELD_REPLY) -> onReply(i, 0); skip }
   :: d_step { goesOn && c[i].up && c[i].net == REPLIED && !isHeld(i, HELD_REPLY) && mayDefer(i) -> onReply(i, 1); skip }
   :: d_step { goesOn && c[i].up && c[i].net == LOST && !isSuspended(i) -> onFailed(i); skip }
-  /* @src store/run.ts idempotent: the same request once more */
+  /* @src store/sender.ts Resend: the same request once more */
   :: d_step { goesOn && c[i].up && c[i].net == LOST && !isSuspended(i) -> c[i].net = SENT; c[i].netAge = 0; c[i].requestLate = 0; skip }
   :: d_step { goesOn && isTimerDue(i) && !isSuspended(i) -> assert(c[i].up); onDeadline(i, 0); skip }
   :: d_step { goesOn && isTimerDue(i) && mayDefer(i) && !isSuspended(i) -> onDeadline(i, 1); skip }

@@ -3,7 +3,7 @@ import type { Sweeper } from '../../src/scheduler/sweeper.js'
 import type { DueScheduler } from '../../src/scheduler/due-scheduler.js'
 import { load, type Fault } from './plant.js'
 
-/** What is simulated: the real classes, or those of a copy with a fault. */
+/** The simulated classes: the real ones, or those of a copy with a fault. */
 export interface Code {
   readonly DueScheduler: typeof DueScheduler
   readonly RemoteClock: typeof RemoteClock

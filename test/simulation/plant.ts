@@ -1,8 +1,9 @@
 import { build } from 'esbuild'
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
+import { withSources } from '../support/broken-sources.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -74,7 +75,7 @@ export function setValue(place: string, code: string): Change {
   return { place, describe: `set to \`${code}\``, edit }
 }
 
-/** What some files of `src` export; with a fault, those of a copy that has it. */
+/** The exports of some files of `src`, or of a copy with a fault. */
 export async function load(files: readonly string[], fault?: Fault): Promise<object> {
   if (fault !== undefined) return loadWith(fault, files)
   const modules = files.map((file) => import(new URL(`../../src/${file}`, import.meta.url).href) as Promise<object>)
@@ -93,23 +94,7 @@ async function loadWith(fault: Fault, files: readonly string[]): Promise<object>
     await build({
       stdin: { contents: files.map((file) => `export * from './${file}'\n`).join(''), resolveDir: src },
       outfile: bundle,
-      bundle: true,
-      format: 'esm',
-      platform: 'node',
-      target: `node${process.versions.node}`,
-      packages: 'external',
-      keepNames: true,
-      plugins: [
-        {
-          name: 'fault',
-          setup(bundler) {
-            bundler.onLoad({ filter: /\.ts$/ }, ({ path }) => {
-              const contents = broken.get(relative(src, path))
-              return contents === undefined ? undefined : { contents, loader: 'ts' }
-            })
-          },
-        },
-      ],
+      ...withSources(broken),
     })
     return (await import(pathToFileURL(bundle).href)) as object
   } finally {
@@ -183,7 +168,7 @@ function nameOf(node: ts.Node): string | undefined {
 
 interface Found {
   readonly node: ts.Node
-  /** What the `$names` stand for. */
+  /** The texts that the `$names` stand for. */
   readonly bound: ReadonlyMap<string, string>
 }
 

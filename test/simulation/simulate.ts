@@ -12,7 +12,7 @@ const LATE_AFTER_HEALING_MS = 1.2 * SWEEP_MS + 1_000
 /** Without faults no client is later than this: 3 ms for those who follow, their spread and a span of 25 ms each, a late timer, and two ways. */
 const LATE_WHEN_CALM_MS = 80
 const END = HEALED_AT + 3 * SWEEP_MS
-/** Of one client, about. */
+/** About the sweeps of one client. */
 export const SWEEPS = END / SWEEP_MS
 /** More in one second of one client is a loop that spins. */
 const MOST_SCRIPTS_PER_SECOND = 100
@@ -26,7 +26,7 @@ export interface Outcome {
   readonly delivered: number
   readonly scripts: number
   readonly clients: number
-  /** Of all messages together. */
+  /** The lateness of all messages together. */
   readonly latenessMs: number
 }
 

@@ -10,7 +10,7 @@ interface Event {
 /** Time that only passes from event to event, and the processes that live in it. */
 export class World {
   readonly random: () => number
-  /** Whose code runs now. */
+  /** The client whose code runs now. */
   current: Process | undefined
   readonly #events: Event[] = [] // a binary heap
   #now = 0

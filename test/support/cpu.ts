@@ -1,6 +1,6 @@
-/** How often what took longer is tried, before it counts: a collection of garbage that was due is not the input's fault. */
+/** The number of attempts before a slow run counts, because a garbage collection is not the input's fault. */
 const TRIES = 5
-/** What `yardstick` takes on a fast machine that does nothing else; the limits are meant for such a one. */
+/** The time of `yardstick` on a fast idle machine, for which the limits are meant. */
 const YARDSTICK_MS = 50
 const YARDSTICK = '\u200b'.repeat(2 ** 20)
 

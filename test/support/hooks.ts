@@ -10,9 +10,9 @@ import { listenForWarnings, takeWarningProblems } from './warnings.js'
 export { expectWarning } from './warnings.js'
 
 const WATCHED = new Set(['TCPSocketWrap', 'TCPServerWrap', 'TLSWrap', 'ProcessWrap', 'Timeout'])
-/** How long what was closed may need until it is gone: for two seconds ioredis keeps a timer for a connection that had ended already. */
+/** How long closed objects may take to disappear: ioredis keeps a timer of two seconds for a connection that had ended already. */
 const SETTLE_MS = 3_000
-/** Here one service runs beside all tests of a file, with timers of its own; what it leaves is found after the last test. */
+/** Here one service runs beside all tests of a file, with timers and processes of its own; what it leaves is found after the last test. */
 const SERVED = /\/browser\//
 /** The limits of the tests are meant for a machine that does nothing else; they only have to end what hangs. */
 const PATIENCE = 3
@@ -46,7 +46,7 @@ export const mochaHooks = {
   async afterEach(this: Mocha.Context): Promise<void> {
     const test = this.currentTest
     await Promise.resolve()
-    if (SERVED.test(test?.file ?? '')) beforeTest.set('Timeout', Infinity)
+    if (SERVED.test(test?.file ?? '')) for (const kind of ['Timeout', 'ProcessWrap']) beforeTest.set(kind, Infinity)
     const found = [...(await leaksSince(beforeTest)), ...takeWarningProblems(), ...rejections.splice(0)]
     for (const problem of found) {
       const line = `${relative(process.cwd(), test?.file ?? '')}: "${test?.fullTitle() ?? ''}": ${problem}`
@@ -73,7 +73,7 @@ function prolong(suite: Mocha.Suite): void {
   for (const each of suite.suites) prolong(each)
 }
 
-/** What keeps the process alive now: referenced handles and timers only. */
+/** The handles and timers that keep the process alive now. */
 function resources(): Counts {
   const counts: Counts = new Map()
   for (const kind of process.getActiveResourcesInfo())

@@ -1,5 +1,5 @@
 const EVERY_MS = 20
-/** What passes through several processes waits at each of them. */
+/** A message that passes through several processes waits at each of them. */
 const HOPS = 4
 
 /**
@@ -26,7 +26,7 @@ export class Lag {
   }
 }
 
-/** So much later than on a quiet machine what passes through several processes may be. */
+/** How much later than on a quiet machine a message that passes through several processes may be. */
 export function allowedFor(lagMs: number): number {
   return HOPS * lagMs
 }
@@ -34,9 +34,10 @@ export function allowedFor(lagMs: number): number {
 /** Timers are a little late on every machine. */
 const USUAL_MS = 10
 
-/** How long this process could not run in all, so far: its event loop was busy, or others had the cores. */
+/** The total time that this process could not run so far: its event loop was busy, or other processes had the cores. */
 export class LostTime {
   #ms = 0
+  #measured: (() => void)[] = []
 
   constructor() {
     let before = performance.now()
@@ -45,7 +46,13 @@ export class LostTime {
       const late = now - before - EVERY_MS
       if (late > USUAL_MS) this.#ms += late
       before = now
+      for (const resolve of this.#measured.splice(0)) resolve()
     }, EVERY_MS).unref()
+  }
+
+  /** Resolves when all that was lost until now is counted. */
+  measured(): Promise<void> {
+    return new Promise((resolve) => this.#measured.push(resolve))
   }
 
   get ms(): number {

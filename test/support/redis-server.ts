@@ -37,7 +37,7 @@ export interface SentinelSetup {
   /** The name of the group of master and replica. */
   name: string
   sentinels: { host: string; port: number }[]
-  /** What was started as master and as (first) replica; after a failover the roles are swapped. */
+  /** The servers started as master and as (first) replica; after a failover the roles are swapped. */
   master: RedisServer
   replica: RedisServer
   /** The master and all replicas. */
@@ -143,6 +143,10 @@ export interface ClusterSetup {
   stop(): Promise<void>
 }
 
+/** After which a master of a cluster counts as dead. */
+export const NODE_TIMEOUT_MS = 2_000
+const CLUSTERED = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)]
+
 /** Masters with all slots given out, each with as many replicas; the masters are the first servers. */
 export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<ClusterSetup> {
   const servers: RedisServer[] = []
@@ -150,8 +154,7 @@ export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<
   try {
     const firstOf = (master: number) => Math.round((master * 16_384) / masters)
     for (let i = 0; i < masters; i++) {
-      const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000']
-      const server = await keep(servers, startRedis({ args, port: await clusterPort() }))
+      const server = await keep(servers, startRedis({ args: CLUSTERED, port: await clusterPort() }))
       const own = Array.from({ length: firstOf(i + 1) - firstOf(i) }, (_, n) => firstOf(i) + n)
       await ask(server.port, 'CLUSTER', 'SET-CONFIG-EPOCH', i + 1)
       await ask(server.port, 'CLUSTER', 'ADDSLOTS', ...own)
@@ -173,7 +176,7 @@ export async function startCluster({ masters = 3, replicas = 0 } = {}): Promise<
       )
     await complete()
     for (let i = 0; i < masters * replicas; i++) {
-      const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--repl-diskless-sync-delay', '0']
+      const args = [...CLUSTERED, '--repl-diskless-sync-delay', '0']
       const server = await keep(servers, startRedis({ args, port: await clusterPort() }))
       const master = servers[i % masters]!
       await ask(servers[0]!.port, 'CLUSTER', 'MEET', '127.0.0.1', server.port)

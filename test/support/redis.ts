@@ -33,6 +33,8 @@ export function keysOf(name: string): string[] {
     `redisson_delay_queue_timeout:{${name}}`,
     `redelayed:quarantine:{${name}}`,
     `redelayed:leader:{${name}}`,
+    `redelayed:wheel:{${name}}`,
+    `redelayed:horizon:{${name}}`,
   ]
 }
 

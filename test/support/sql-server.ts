@@ -1,6 +1,15 @@
 /** PostgreSQL and MariaDB for tests: a server of a test's own in a folder of its own, which can be killed and stopped for a while. */
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { spawn, type ChildProcess } from 'node:child_process'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../scripts/redis.js'
@@ -13,11 +22,14 @@ const UNPRIVILEGED = 65_534
 const START_MS = 90_000
 const STOP_MS = 15_000
 const MARIADB = { server: '/usr/sbin/mariadbd', install: '/usr/bin/mariadb-install-db' }
+/** The `mysqld` of a MySQL, by hand: it takes the place of MariaDB. */
+const MYSQLD = process.env['REDELAYED_TEST_MYSQLD']
 /** The shutdown that does not wait for its clients. */
 const STOP_SIGNAL = { postgres: 'SIGINT', mariadb: 'SIGTERM' } as const
 
 /** The path of the server, where it is installed. */
 export function sqlBin(kind: SqlKind): string | undefined {
+  if (kind === 'mariadb' && MYSQLD !== undefined) return MYSQLD
   if (kind === 'mariadb') return existsSync(MARIADB.server) && existsSync(MARIADB.install) ? MARIADB.server : undefined
   const base = '/usr/lib/postgresql'
   const version = existsSync(base) ? readdirSync(base).sort().at(-1) : undefined
@@ -35,6 +47,7 @@ export class SqlServerProcess {
   readonly data: string
   readonly #dir: string
   readonly #port: number
+  readonly #install: readonly string[]
   readonly #args: readonly string[]
   readonly #killAll = (): void => this.#signal('SIGKILL')
   #child: ChildProcess | undefined
@@ -42,6 +55,7 @@ export class SqlServerProcess {
   /** `args`: further ones of the server. */
   static async start(kind: SqlKind, args: readonly string[] = []): Promise<SqlServerProcess> {
     const server = new SqlServerProcess(kind, await freePort(), args)
+    await server.#makeData()
     await server.restart()
     return server
   }
@@ -56,11 +70,7 @@ export class SqlServerProcess {
     for (const path of [this.#dir, this.#home]) ownBySql(path)
     this.data = join(this.#dir, 'data')
     const [install, start] = kind === 'postgres' ? this.#postgres(bin) : this.#mariadb(bin)
-    const { status, stderr, stdout } = spawnSync(install[0] ?? '', install.slice(1), {
-      ...this.#environment(),
-      encoding: 'utf8',
-    })
-    if (status !== 0) throw new Error(`${install[0]} failed: ${stdout}${stderr}`)
+    this.#install = install
     this.#args = [...start, ...args]
     process.once('exit', this.#killAll)
   }
@@ -132,6 +142,18 @@ export class SqlServerProcess {
     rmSync(this.#dir, { recursive: true, force: true })
   }
 
+  /** It takes seconds, in which others that start beside it must be able to count their time. */
+  async #makeData(): Promise<void> {
+    const [command = '', ...args] = this.#install
+    const child = spawn(command, args, { ...this.#environment(), stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    const keep = (bytes: Buffer): void => void (output += bytes.toString())
+    child.stdout.on('data', keep)
+    child.stderr.on('data', keep)
+    const status = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))
+    if (status !== 0) throw new Error(`${command} failed: ${output}`)
+  }
+
   get #home(): string {
     return join(this.#dir, 'home')
   }
@@ -175,6 +197,14 @@ export class SqlServerProcess {
       '--innodb-flush-log-at-trx-commit=2',
     ]
     const install = ['--auth-root-authentication-method=normal', '--skip-test-db']
+    if (MYSQLD !== undefined) {
+      const rights = join(this.#dir, 'rights.sql')
+      writeFileSync(rights, "create user root@'127.0.0.1';\ngrant all on *.* to root@'127.0.0.1' with grant option;\n")
+      return [
+        [bin, '--no-defaults', '--initialize-insecure', `--datadir=${this.data}`, `--init-file=${rights}`],
+        [bin, ...start, '--skip-log-bin', '--mysqlx=OFF'],
+      ]
+    }
     return [
       [MARIADB.install, '--no-defaults', `--datadir=${this.data}`, ...install],
       [bin, ...start],

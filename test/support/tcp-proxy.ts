@@ -29,6 +29,7 @@ export interface TcpProxy {
   muteNew(at: 'accept' | Uppercase<string> | undefined): void
   /** How many connections fell silent that way; each is a `muted` event. */
   readonly muted: number
+  /** Also `accepted`, before a new connection is led to its server. */
   readonly events: EventEmitter
   /** Closes every new connection at once, as a server that is not there. */
   refuse(on: boolean): void
@@ -36,7 +37,7 @@ export interface TcpProxy {
   delay(ms: number | Partial<Record<Direction, number>>): void
   /** How many bytes pass in a second, each way or only one, and on each connection; `Infinity` ends it. */
   throttle(bytesPerSecond: number, only?: Direction): void
-  /** Where new connections lead. */
+  /** The address to which new connections lead. */
   retarget(port: number): void
   stop(): Promise<void>
 }
@@ -44,7 +45,7 @@ export interface TcpProxy {
 export async function startProxy(target: {
   targetPort: number
   targetHost?: string
-  /** Where it listens. */
+  /** The address at which the proxy listens. */
   host?: string
   port?: number
 }): Promise<TcpProxy> {
@@ -114,6 +115,7 @@ export async function startProxy(target: {
 
   const server = createServer({ allowHalfOpen: true }, (client) => {
     accepted++
+    events.emit('accepted')
     track(client)
     if (refusing) return client.resetAndDestroy()
     const upstream = connect({ port: targetPort, host: targetHost, allowHalfOpen: true })
@@ -177,7 +179,7 @@ export async function startProxy(target: {
     cut,
     blackhole(on) {
       dropping = on === true ? ['toServer', 'toClient'] : on === false ? [] : [on]
-      // What was swallowed cannot come back: a stream with a hole is broken, so the old connections end here.
+      // swallowed bytes cannot come back, and a stream with missing bytes is broken, so the old connections end here
       if (!on) cut()
     },
     halfOpen(commands) {

@@ -8,7 +8,7 @@ interface Expected {
 const expected = new Set<Expected>()
 const strays: string[] = []
 
-/** Of what many tests do on purpose: their clients warn of it, and the test need not expect it. */
+/** The warnings of faults that many tests cause on purpose, and need not expect. */
 const USUAL = ['REDELAYED_HANDLER_FAILED', 'REDELAYED_UNREADABLE']
 
 /** Allows one warning of the running test; the promise gives it. */

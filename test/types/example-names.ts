@@ -1,4 +1,4 @@
-/** What the code blocks in the docstrings of src may use without making it; `npm run lint` compiles them. */
+/** The names that code blocks in the docstrings of src may use; `npm run lint` compiles them. */
 import type {
   BlockingDeque,
   BlockingQueue,
@@ -12,6 +12,8 @@ import type {
   Ticket,
   Worker,
 } from '../../src/index.js'
+import type { DelayClient, TopicClient } from '../../src/server/client/index.js'
+import type { Journal, JournalOptions, JournalQueue, ShardedJournalQueue } from '../../src/server/index.js'
 import type { TestKit } from '../../src/testing/index.js'
 
 export interface Order {
@@ -38,4 +40,14 @@ export declare const mails: ReliableQueue<Mail>
 export declare const message: ReliableMessage<Mail>
 export declare const worker: Worker
 export declare const kit: TestKit
+
+/** A client of the delay service, and a topic there. */
+export declare const service: DelayClient
+export declare const topic: TopicClient<{ order: number }>
+
+/** A journal, and queues that are attached to it. */
+export declare const createJournal: (options: JournalOptions) => Promise<Journal>
+export declare const journal: Journal
+export declare const journalled: JournalQueue<Mail>
+export declare const journalledShards: ShardedJournalQueue<Mail>
 export declare const signal: AbortSignal

@@ -1,4 +1,4 @@
-/** What the types of queues allow and what they refuse. Nothing here runs: `npm run lint` compiles it. */
+/** The uses of queues that the types allow and refuse. Nothing here runs: `npm run lint` compiles it. */
 import {
   codecs,
   createClient,

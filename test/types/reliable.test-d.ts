@@ -1,4 +1,4 @@
-/** What the types of reliable queues and workers allow and what they refuse. Nothing here runs: `npm run lint` compiles it. */
+/** The uses of reliable queues and workers that the types allow and refuse. Nothing here runs: `npm run lint` compiles it. */
 import {
   createClient,
   type Added,
@@ -110,7 +110,7 @@ export async function shards(): Promise<void> {
   client.createWorker(sharded, (invoice: Invoice) => invoice.amount)
 }
 
-/** What a reliable queue has, and a sharded one does not. */
+/** The members of a reliable queue that a sharded one lacks. */
 type LeftOut =
   | 'batch' // a batch is counted in one slot
   | 'move' // the other queue would have to be in the slot of every shard

@@ -32,7 +32,7 @@ describe('a run of the benchmarks', () => {
 
   const notMeasured = (): Promise<never> => Promise.reject(new Error('it was measured again'))
 
-  it('goes on where it stopped, with what was measured', async () => {
+  it('goes on where it stopped, with the earlier measurements', async () => {
     const first = RunState.begin(file, HEAD, Infinity)
     await first.measured('s', 'a', 1, () => {
       first.curve('a', [[1, 2]])
@@ -45,7 +45,7 @@ describe('a run of the benchmarks', () => {
     expect(second?.head.env.commit).to.equal('abc')
   })
 
-  it('begins no measurement when its time is over, and gives those that it has', async () => {
+  it('begins no measurement when its time is over, and returns the earlier ones', async () => {
     await RunState.begin(file, HEAD, Infinity).measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
     const state = RunState.resume(file, -1)
     expect((await state?.measured('s', 'a', 1, notMeasured))?.figures).to.deep.equal({ ms: 3 })
@@ -72,7 +72,7 @@ describe('a run of the benchmarks', () => {
     expect(RunState.resume(file, Infinity)?.measurements.map(({ subject }) => subject)).to.deep.equal(['a', 'b'])
   })
 
-  it('keeps a run that was not ended beside the next one', () => {
+  it('keeps an unfinished run besides the next one', () => {
     RunState.begin(file, HEAD, Infinity)
     RunState.begin(file, { ...HEAD, stem: 'two' }, Infinity)
     expect(RunState.resume(file, Infinity)?.head.stem).to.equal('two')
@@ -101,12 +101,12 @@ describe('figures of the benchmarks', () => {
     expect(row?.figures).to.deep.equal({ rate: [NaN, 7] })
   })
 
-  it('miss a duty in a round that has no figure', () => {
+  it('report a missing figure of a round', () => {
     expect(inNoRound(rows, 'ours', 'lost').reached).to.equal(true)
     expect(inNoRound(rows, 'theirs', 'lost').reached).to.equal(false)
   })
 
-  it('say how many times as good as its goal each is', () => {
+  it('show each figure as a multiple of its goal', () => {
     expect(atLeast('rate', [2, 4, 3], 1.5, '')).to.deep.include({ measured: 3, times: 2, reached: true })
     expect(atMost('late', 4, 2, 'ms')).to.deep.include({ times: 0.5, reached: false })
     expect(atMost('above', -1, 0, 'ms')).to.deep.include({ reached: true, times: NaN })
@@ -129,7 +129,7 @@ describe('figures of the benchmarks', () => {
     }
   }
 
-  it('stand in a table with the promise, and at the end with the goals', () => {
+  it('are in a table beside the promise, and at the end with the goals', () => {
     const page = markdown(runOf(rows, []))
     expect(page).to.include('| ours | at least once | 20 (10 to 30) |')
     expect(page).to.include('0 of 1 reached')
@@ -142,7 +142,7 @@ describe('figures of the benchmarks', () => {
     expect(() => markdown(runOf([{ subject: 'ours', figures: { rate: [1] } }], []))).to.throw('what does ours promise?')
   })
 
-  it('of a run that did not end say so', () => {
+  it('show that a run did not end', () => {
     expect(markdown(runOf(rows, ['memory', 'idle']))).to.include('not complete: it ended before memory, idle')
   })
 })

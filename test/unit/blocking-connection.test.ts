@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
-import { BlockingConnection, learnClientId } from '../../src/redis/blocking/blocking-connection.js'
+import { BlockingConnection } from '../../src/redis/blocking/blocking-connection.js'
+import { learnClientId } from '../../src/redis/blocking/unblocking.js'
 import type { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import type { Waiter } from '../../src/redis/blocking/waiters.js'
 import { ClientEndedError } from '../../src/redis/topology/topology.js'
@@ -23,7 +24,7 @@ function connectionWith(given: Pick<Given, 'connection' | 'command'> & Partial<G
 }
 
 describe('BlockingConnection', () => {
-  it('lets a connection end that refuses at once what is sent to it', async () => {
+  it('lets a connection end that refuses commands at once', async () => {
     // between the end of the stream and its close ioredis says that it is ready, and refuses; the close needs the event loop
     const [ending, next] = [new EventEmitter(), new EventEmitter()] as unknown as [Redis, Redis]
     let current = ending
@@ -105,7 +106,7 @@ describe('BlockingConnection', () => {
     return asked
   }
 
-  it('asks for what all waits want where the network is slow', async () => {
+  it('requests the elements for all waits on a slow network', async () => {
     const asked = await askedFor(() => pause(3))
     expect(asked.slice(4, 9)).to.deep.equal([400, 400, 400, 400, 400])
   })

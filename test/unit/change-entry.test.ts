@@ -44,7 +44,7 @@ describe('an entry of the change stream', () => {
     expect(changes).to.deep.equal([{ change: 'progress', id: 'a', attempt: 2, progress: entry('\xff\n\0') }])
   })
 
-  it('leaves out what a stranger wrote into a schedule or a record', async () => {
+  it('leaves out the data of another program in a schedule or a record', async () => {
     const { changes } = await readEntry(entry('e me\nf,1e999,-inf,,1,1,0\naa,,x,0,1,1,3\n\x09zzb'))
     expect(changes).to.deep.equal([
       { change: 'failed', id: 'a' },
@@ -101,7 +101,7 @@ describe('an entry of the change stream', () => {
     })
   }
 
-  it('gives way to others while the headers of many records are read, and goes on with what it has', async () => {
+  it('yields to other work while the headers of many records are read, and goes on with its result', async () => {
     const headers = `{${Array.from({ length: 6_000 }, (_, n) => `"${n}":""`).join(',')}}`
     const record = `${String.fromCharCode(2 + String(headers.length).length)},,${headers.length}${headers}`
     const records = 100

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { Progress } from '../../src/cli/progress.js'
 
 describe('the progress line', () => {
-  /** What is written to a stderr that is a terminal, or not. */
+  /** The output on a stderr that is a terminal, or not. */
   function written(isTTY: boolean, action: () => void): string {
     const { stderr } = process
     const before = { write: Object.getOwnPropertyDescriptor(stderr, 'write'), isTTY: stderr.isTTY }
@@ -19,7 +19,7 @@ describe('the progress line', () => {
     return text
   }
 
-  it('is written over and cleared on a terminal, without what would steer it', () => {
+  it('is overwritten and cleared on a terminal, without control characters of the text', () => {
     const text = written(true, () => {
       const progress = new Progress(0)
       progress.show('queue 1 of 2, a\x1b[31mb\nc')
@@ -30,7 +30,7 @@ describe('the progress line', () => {
     expect(text).to.equal('\r\x1b[2Kqueue 1 of 2, a\\u001b[31mb c\r\x1b[2K')
   })
 
-  it('is not there in the first moment, and never where the output is no terminal', () => {
+  it('is not there in the first moment, and never if the output is not a terminal', () => {
     const show = (quietMs?: number) => () => {
       const progress = new Progress(quietMs)
       progress.show('x')

@@ -74,12 +74,12 @@ describe('the class that an encoder writes', () => {
     })
   }
 
-  it('is no class in plain JSON, whose reader knows the type', () => {
+  it('is not a class in plain JSON, whose reader knows the type', () => {
     expect(javaCodecs.typedJsonJackson().encode({ '@class': EVIL }).toString()).to.equal(`{"@class":"${EVIL}"}`)
     expect(codecs.json().encode({ '@class': EVIL }).toString()).to.equal(`{"@class":"${EVIL}"}`)
   })
 
-  it('is no other than a declared one with Kryo', () => {
+  it('is only a declared one with Kryo', () => {
     expect(() => javaCodecs.kryo5().encode({ a: { '@class': EVIL } }))
       .to.throw(EncodeError, /neither built in nor declared/)
       .with.property('path', '$.a')

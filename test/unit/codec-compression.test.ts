@@ -137,7 +137,7 @@ describe('compression codecs', () => {
     expect(() => lz4.decode(hex('00000009 40 61626364 0400 00'))).to.throw(DecodeError, /damaged/)
   })
 
-  it('takes another implementation of Zstandard, or says what is missing', () => {
+  it('takes another implementation of Zstandard, or names the missing one', () => {
     // one raw block in a frame with its length in a byte: any Zstandard reads it
     const raw = {
       compress: (bytes: Buffer) =>

@@ -42,14 +42,14 @@ for (const [name, codec] of Object.entries(all)) {
     const roundTrip = (value: unknown) => codec.decode(codec.encode(value))
     const isJava = name !== 'json' && name !== 'msgpack'
 
-    it('writes what toJSON gives, as JSON.stringify does', () => {
+    it('writes the result of toJSON, as JSON.stringify does', () => {
       expect(roundTrip({ v: new ObjectId() })).to.deep.equal({ v: '0102' })
       expect(roundTrip([new ObjectId(), new ObjectId()])).to.deep.equal(['0102', '0102'])
       expect(roundTrip({ at: new URL('http://localhost/') })).to.deep.equal({ at: 'http://localhost/' })
       expect(roundTrip(new ObjectId())).to.equal('0102')
     })
 
-    it('refuses what would be emptied, with its path', () => {
+    it('refuses values that would become empty, with their path', () => {
       for (const value of [new Hidden(), new Nothing(), new Chain()]) {
         expect(() => codec.encode({ list: [value] }))
           .to.throw(EncodeError)
@@ -164,7 +164,7 @@ describe('kryo5 codec, what names and constants leave behind', () => {
   })
 })
 
-describe('msgpack codec given texts and dates that are none', () => {
+describe('msgpack codec with invalid texts and dates', () => {
   const codec = codecs.msgpack()
   const long = `d9 50 ${'61'.repeat(79)}ff`
   const bad = [
@@ -192,7 +192,7 @@ describe('msgpack codec given texts and dates that are none', () => {
     it(`refuses the timestamp ${text}`, () => {
       for (const prefix of ['', '91']) {
         const bytes = Buffer.from(prefix + text.replaceAll(' ', ''), 'hex')
-        expect(() => codec.decode(bytes)).to.throw(DecodeError, /no valid date/)
+        expect(() => codec.decode(bytes)).to.throw(DecodeError, /not a valid date/)
       }
     })
   }

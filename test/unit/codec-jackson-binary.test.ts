@@ -15,7 +15,7 @@ interface Format {
   readonly codec: Codec
   readonly exact: Codec
   readonly wire: (vector: JacksonVector) => string | undefined
-  /** What Java writes without a class, so that encoding it again adds one. */
+  /** The values that Java writes without a class, which encoding them again adds. */
   readonly bare: readonly string[]
 }
 
@@ -35,7 +35,7 @@ const formats: Record<string, Format> = {
   },
 }
 
-/** What the vectors hold, where all formats agree. */
+/** The values of the vectors that are equal in all formats. */
 const values: Record<string, unknown> = {
   'String uni': 'a"bé\n\u2028\u001f\u007f😀',
   'Int -200': -200,
@@ -64,7 +64,7 @@ const values: Record<string, unknown> = {
   Inner: { '@class': 'com.x.Main$Inner', z: 1 },
 }
 
-/** What both formats represent without loss. */
+/** The values that both formats represent without loss. */
 const value = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small' },
@@ -109,7 +109,7 @@ for (const [name, { codec, exact, wire, bare }] of Object.entries(formats)) {
       })
     }
 
-    it('gives back what it takes', () => {
+    it('returns each value that it accepts', () => {
       fc.assert(
         fc.property(value, (given) => {
           expect(roundTrip(given)).to.deep.equal(given)
@@ -118,7 +118,7 @@ for (const [name, { codec, exact, wire, bare }] of Object.entries(formats)) {
       )
     })
 
-    it('refuses what it would change', () => {
+    it('refuses values that it would change', () => {
       for (const bad of ['\ud800', { '\ud800': 1 }, undefined, 2n ** 63n, () => 1, new Date(NaN)]) {
         expect(() => codec.encode(bad)).to.throw(EncodeError)
       }
@@ -199,7 +199,7 @@ describe('msgpackJackson codec, given odd bytes', () => {
     for (const [value, bytes] of shortest) expect(codec.encode(value).toString('hex')).to.equal(bytes)
   })
 
-  it('says what nests too deep', () => {
+  it('names the value that nests too deep', () => {
     expect(() => codec.decode(hex('91'.repeat(100_000)))).to.throw(DecodeError, /nest deeper than 257/)
   })
 
@@ -254,7 +254,7 @@ describe('cborJackson codec, given odd bytes', () => {
     expect(cpuMsSince(started)).to.be.below(2_000)
   })
 
-  it('says what nests too deep', () => {
+  it('names the value that nests too deep', () => {
     for (const open of ['9f', '81', 'bf6161', 'd9d9f7']) {
       expect(() => codec.decode(hex(open.repeat(100_000)))).to.throw(DecodeError, /nest deeper than 257/)
     }

@@ -8,7 +8,7 @@ import { jacksonVectors } from './codec-jackson-vectors.js'
 const ORDER = 'com.x.Main$Order'
 const INNER = 'com.x.Main$Inner'
 
-/** As the Java source of the vectors declares it; what is left out needs no declaration. */
+/** The declarations of the vectors' Java source, without those that are not needed. */
 const fields = {
   anyDouble: 'Object',
   at: 'Date',

@@ -119,7 +119,7 @@ describe('jsonJackson codec', () => {
     expect(text(decimal('+.5'))).to.equal('["java.math.BigDecimal",0.5]')
   })
 
-  it('gives back what it takes', () => {
+  it('returns each value that it accepts', () => {
     const value = fc.letrec<{ value: unknown }>((tie) => ({
       value: fc.oneof(
         { depthSize: 'small' },

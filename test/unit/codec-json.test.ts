@@ -97,7 +97,7 @@ describe('json codec', () => {
     }
   })
 
-  it('refuses what is no UTF-8', () => {
+  it('refuses bytes that are not UTF-8', () => {
     for (const bytes of ['22ff22', '22c08022', '22eda08022', '22e28222']) {
       expect(() => codec.decode(Buffer.from(bytes, 'hex'))).to.throw(DecodeError, /not valid UTF-8/)
     }

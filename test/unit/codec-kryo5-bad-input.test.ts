@@ -17,7 +17,7 @@ const readers = [
 ]
 const codec = readers[0]!
 
-/** What Java wrote, for each way of writing. */
+/** The bytes of Java, for each way of writing. */
 const samples = ['kryo5.txt', 'kryo5-more.txt']
   .flatMap((file) => readFileSync(new URL(`fixtures/${file}`, import.meta.url), 'utf8').split('\n'))
   .filter((line) => line !== '' && !line.startsWith('#'))
@@ -48,7 +48,7 @@ function readAll(bytes: Buffer): number {
   return read
 }
 
-describe('kryo5 codec given bytes that are no value', () => {
+describe('kryo5 codec with bytes that are not a value', () => {
   it('refuses every truncation of what Java wrote', () => {
     const reader = { names: readers[0]!, references: readers[1]!, allowed: readers[3]! } as Record<string, typeof codec>
     for (const { variant, label, bytes } of samples) {

@@ -1,4 +1,4 @@
-/** What Redisson's Kryo codec gives to Java's own serialization: `EnumMap`, and `Collections.unmodifiableList` and its relatives. */
+/** The classes for which Redisson's Kryo codec uses Java's own serialization: `EnumMap`, and the results of `Collections.unmodifiableList` and similar methods. */
 import { java, javaCodecs, type ClassDeclaration, type Kryo5Options } from '../../src/java/index.js'
 import { expect } from 'chai'
 import { readFileSync } from 'node:fs'
@@ -154,7 +154,7 @@ describe("kryo5 codec, within Java's own serialization", () => {
     })
   }
 
-  it('refuses to write what it can only read', () => {
+  it('refuses to write values that it can only read', () => {
     const codec = codecOf({})
     const decimals = java.of('java.util.EnumMap', new Map([[open, java.bigDecimal('1.10')]]))
     expect(() => codec.encode(decimals)).to.throw(EncodeError, /a value of java.math.BigDecimal can be read, but not/)

@@ -178,7 +178,7 @@ describe('kryo5 codec: classes of the JDK', () => {
     expect(each.decode(each.encode(value))).to.deep.equal(value)
   })
 
-  it('names the path of what it cannot read, and what may be wrong in the declaration', () => {
+  it('names the path of an unreadable value, and the possible mistake in the declaration', () => {
     const good = codec.encode({ '@class': 'a.Order', list: [{ city: 'Oslo' }] })
     const without = javaCodecs.kryo5({ classes: { ...classes, 'a.Address': { fields: {} } } })
     expect(() => without.decode(good)).to.throw(/is not registered\..*final: false.*, at \$\.map$/)

@@ -31,7 +31,7 @@ function vectors(file: string): { label: string; options: Kryo5Options; bytes: B
     })
 }
 
-/** What a value cannot say: that two strings are one object, and that a constant of an enum has a class of its own. */
+/** The vectors that values cannot express: two strings that are one object, and an enum constant with a class of its own. */
 const NOT_THE_SAME_BYTES = /enum body|pojo Fields|pojo Generics \(references\)|list same string/
 
 describe('kryo5 codec', () => {

@@ -11,7 +11,7 @@ const codec = codecs.msgpack()
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 const roundTrip = (value: unknown) => codec.decode(codec.encode(value))
 
-/** What the codec represents without loss. */
+/** The values that the codec represents without loss. */
 export const encodable = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -61,7 +61,7 @@ describe('msgpack codec', () => {
     for (const cut of ['d9', 'da', 'da 00', 'db 0000']) expect(() => codec.decode(hex(cut)), cut).to.throw(DecodeError)
   })
 
-  it('does not depend on what was encoded before', () => {
+  it('does not depend on earlier values', () => {
     fc.assert(
       fc.property(fc.array(encodable, { minLength: 2, maxLength: 4 }), (values) => {
         const bytes = values.map((value) => Buffer.from(codec.encode(value)))
@@ -125,7 +125,7 @@ describe('msgpack codec', () => {
     })
   }
 
-  it('writes what other libraries read', () => {
+  it('writes values that other libraries read', () => {
     expect(codec.encode({ a: 1, b: [true, null, 'x'] })).to.deep.equal(hex('82 a161 01 a162 93 c3 c0 a178'))
     expect(codec.encode(5n)).to.deep.equal(hex('d3 0000000000000005'))
     expect(codec.encode(Buffer.of(1))).to.deep.equal(hex('c4 01 01'))
@@ -198,7 +198,7 @@ describe('msgpack codec', () => {
     expect(() => codec.decode(Buffer.concat([hex('91'), codec.encode(deep)]))).to.throw(DecodeError, /nests deeper/)
   })
 
-  describe('given bytes that are no value', () => {
+  describe('with bytes that are not a value', () => {
     const sample = codec.encode({
       text: 'héllo',
       long: 'x'.repeat(300),

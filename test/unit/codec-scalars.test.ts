@@ -37,13 +37,13 @@ describe('string codec', () => {
     }
   })
 
-  it('refuses what is no string', () => {
+  it('refuses a value that is not a string', () => {
     for (const value of [5, null, undefined, Buffer.from('x'), ['x'], Object('x') as unknown]) {
       expect(() => codec.encode(value as string)).to.throw(EncodeError, /expected a string, got/)
     }
   })
 
-  it('refuses bytes that are no UTF-8', () => {
+  it('refuses bytes that are not UTF-8', () => {
     for (const bytes of ['ff', 'c080', 'eda080', 'e282', 'f09f98', 'f4908080', '61ff62', '80']) {
       expect(() => codec.decode(Buffer.from(bytes, 'hex'))).to.throw(DecodeError, /not valid UTF-8/)
     }
@@ -95,7 +95,7 @@ describe('bytes codec', () => {
     expect(codec.encode(new Uint8Array([1, 2, 3, 4]).subarray(1, 3))).to.deep.equal(Buffer.of(2, 3))
   })
 
-  it('refuses what is no bytes', () => {
+  it('refuses a value that is not bytes', () => {
     for (const value of [
       'text',
       [1, 2],

@@ -40,7 +40,7 @@ describe('long codec', () => {
     )
   })
 
-  it('refuses what is no integer of 64 bits', () => {
+  it('refuses a value that is not an integer of 64 bits', () => {
     for (const value of [1.5, NaN, Infinity, 2 ** 53, '5', null, undefined, 2n ** 63n, -(2n ** 63n) - 1n]) {
       expect(() => encodeAny(codec, value), String(value)).to.throw(EncodeError, /bigint of 64 bits/)
     }
@@ -60,7 +60,7 @@ describe('integer codec', () => {
     }
   })
 
-  it('refuses what has more bits or is no integer', () => {
+  it('refuses a value that has more bits or is not an integer', () => {
     for (const value of [2 ** 31, -(2 ** 31) - 1, 1.5, NaN, 5n, '5']) {
       expect(() => encodeAny(codec, value)).to.throw(EncodeError, /32 bits/)
     }
@@ -121,7 +121,7 @@ describe('double codec', () => {
     }
   })
 
-  it('refuses what is no number', () => {
+  it('refuses a value that is not a number', () => {
     for (const value of ['1', 1n, null, undefined]) expect(() => encodeAny(codec, value)).to.throw(EncodeError)
     for (const text of ['', '.', 'e5', 'Inf', '1.0x', '0x1p3', '1e999', '1 ', 'nan', '9'.repeat(2000)]) {
       expect(() => codec.decode(Buffer.from(text)), text).to.throw(DecodeError)
@@ -144,7 +144,7 @@ describe('composite codec', () => {
     expect(Object.isFrozen(codec)).to.equal(true)
   })
 
-  it('refuses what are no codecs', () => {
+  it('refuses values that are not codecs', () => {
     for (const parts of [{}, { value: {} }, { value: javaCodecs.long }, { value: javaCodecs.long(), key: 5 }, null]) {
       expect(() => javaCodecs.composite(parts as never)).to.throw(InvalidArgumentError)
     }

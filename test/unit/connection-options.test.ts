@@ -169,7 +169,7 @@ describe('connection options', () => {
       ],
       ['a url with a query', { url: 'redis://h?tls=true' }, /^url: expected no query; use the options instead/],
       [
-        'a url with a database that is no number',
+        'a url with a database that is not a number',
         { url: 'redis://h/main' },
         /^database in url: expected a number, got something else/,
       ],

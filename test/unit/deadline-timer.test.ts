@@ -52,7 +52,7 @@ describe('DeadlineTimer', () => {
     expect(fired).to.have.length(1)
   })
 
-  it('is disarmed by clear, and by a deadline that is no time', async () => {
+  it('is disarmed by clear, and by a deadline that is not a time', async () => {
     const { clock, timer, fired } = setUp()
     for (const disarm of [() => timer.clear(), () => timer.replace(Infinity), () => timer.replace(NaN)]) {
       timer.replace(1100)

@@ -5,7 +5,7 @@ import { rejection } from '../integration/fixtures.js'
 
 const bytes = (...parts: string[]): Buffer[] => parts.map((part) => Buffer.from(part))
 
-/** What becomes of two offers together when the server answers so. */
+/** The results of two joined offers for a reply of the server. */
 async function offerTwo(reply: unknown): Promise<number[]> {
   const sender = { call: async () => reply, pipeline: async () => [] }
   const store = new DelayedStore(sender, queueKeys('jobs'))
@@ -14,7 +14,7 @@ async function offerTwo(reply: unknown): Promise<number[]> {
 }
 
 describe('DelayedStore.offerTogether', () => {
-  it('gives the due time of each, or what the server says of it', async () => {
+  it('returns the due time of each, or the error of the server', async () => {
     expect(await offerTwo(bytes('5'))).to.deep.equal([12, 12])
     expect(await offerTwo(bytes('5', '1', '-2'))).to.deep.equal([12, -2])
   })

@@ -30,6 +30,7 @@ const contents: QueueContents = {
   pending: 0,
   overdue: 0,
   mostOverdueMs: 0,
+  unpromoted: 0,
   nextDue: null,
   delivered: 0,
   quarantined: 0,
@@ -68,8 +69,10 @@ const info = (lines: Record<string, string>, config: Record<string, string> = {}
 const queue = (change: Partial<QueueState>): Finding[] =>
   [checkKeys, checkDelivery, checkOrder, checkEntries].flatMap((check) => check({ ...calm, ...change }))
 const flow = (change: Partial<Figures>): Figures => ({
-  ...{ visible: 0, oldestMs: 0, addPaused: false, pollPaused: false, repeats: { stored: 0, stuck: 0 } },
+  ...{ now: 0, total: 0, visible: 0, delayed: 0, inFlight: 0 },
+  ...{ oldestMs: 0, addPaused: false, pollPaused: false, repeats: { stored: 0, stuck: 0 } },
   groups: { ready: 0, later: 0, paused: 0 },
+  tasks: { paused: 0 },
   ...change,
 })
 const kept = (change: Partial<ReliableState>): Finding[] =>
@@ -77,7 +80,7 @@ const kept = (change: Partial<ReliableState>): Finding[] =>
     name: 'mails',
     wrongTypes: [],
     settings: [],
-    repeats: { stored: 0, examined: 0, unreadable: 0, examples: [] },
+    repeats: { stored: 0, examined: 0, unreadable: 0, examples: [], stopped: [] },
     changes: undefined,
     figures: undefined,
     refusals: new Refusals(),
@@ -170,6 +173,12 @@ describe('what the doctor makes of what it saw', () => {
       /1 entry is overdue by up to 1.5 min\./,
     ],
     [
+      'buckets that no client promotes',
+      holding({ pending: 7, unpromoted: 2 }),
+      ['warning not-promoted'],
+      /2 minutes of messages are not in the schedule yet\./,
+    ],
+    [
       'overdue without a client to deliver',
       holding({ pending: 1, overdue: 1, mostOverdueMs: 2000 }, 0),
       ['error overdue', 'warning no-subscriber'],
@@ -221,9 +230,23 @@ describe('what the doctor makes of what it saw', () => {
     ],
     [
       'an unreadable repeat among more than are read',
-      kept({ repeats: { stored: 20_000, examined: 10_000, unreadable: 1, examples: [{ name: 'a\n', why: 'b\nc' }] } }),
+      kept({
+        repeats: {
+          stored: 20_000,
+          examined: 10_000,
+          unreadable: 1,
+          examples: [{ name: 'a\n', why: 'b\nc' }],
+          stopped: [],
+        },
+      }),
       ['warning repeat-unreadable'],
       /^1 stored repeat cannot be read among the 10,000 that were read: "a\\n": b c\.$/,
+    ],
+    [
+      'repeats whose times are lost',
+      kept({ repeats: { stored: 3, examined: 3, unreadable: 0, examples: [], stopped: ['a\n', 'b'] } }),
+      ['warning repeat-stopped'],
+      /^Stored repeats that do not go on: "a\\n", "b"\.$/,
     ],
     ['a queue that is not paused', kept({ figures: flow({}) }), []],
     [
@@ -313,6 +336,15 @@ describe('what the doctor makes of what it saw', () => {
       ['info groups-paused'],
       /3 groups are paused; 1 have turns, and 2 wait/,
     ],
+    ['messages in their places', kept({ figures: flow({ total: 6, visible: 1, delayed: 2, inFlight: 3 }) }), []],
+    ['places without messages', kept({ figures: flow({ total: 1, visible: 2 }) }), []],
+    [
+      'messages without a place',
+      kept({ figures: flow({ total: 1_006, visible: 1, delayed: 1_001, inFlight: 3 }) }),
+      ['warning place-lost'],
+      /^1 message is in no schedule and not in flight, of 1,006\.$/,
+    ],
+    ['paused tasks', kept({ figures: flow({ tasks: { paused: 2 } }) }), ['info tasks-paused'], /2 tasks are paused/],
     ['groups with turns', kept({ figures: flow({ groups: { ready: 1, later: 2, paused: 0 } }) }), []],
     ['groups whose claims consumers have', kept({ claims: { counted: 3, held: 3, group: 'a', most: 2 } }), []],
     [
@@ -332,7 +364,7 @@ describe('what the doctor makes of what it saw', () => {
     })
   }
 
-  it('leaves messages alone whose destination the call did not name, and says so', () => {
+  it('leaves messages alone whose destination the call did not name, and reports it', () => {
     const unclear = {
       rival: '{orders}',
       contents: {
@@ -360,7 +392,7 @@ describe('what the doctor makes of what it saw', () => {
     expect(notYetDue.map(({ found }) => found)).to.deep.equal(['1 pending entry cannot be read, 0 of them due.'])
   })
 
-  it('plans to repair what is safe to repair, and nothing else', () => {
+  it('plans only safe repairs', () => {
     const findings = [
       ...holding({ pending: 9, overdue: 1, missing: [entry], orphans: 1, malformed: 1, malformedDue: 1 }, 0),
       ...holding({ negative: 1, old: 1, quarantined: 1 }),

@@ -28,7 +28,7 @@ function after(state: DueState, event: DueEvent, random = 0.5): Step {
   return transition(state, event, { now: NOW, random })
 }
 
-/** What is compared: the state's name, its deadline, and the script if there is one. */
+/** The compared parts: the state's name, its deadline, and the script if there is one. */
 function seen({ state, run }: Step): string {
   const time = state.deadline === Infinity ? '' : ` until ${state.deadline}`
   const how = run === undefined ? '' : `, run(${run.announce}${run.renew ? ', renew' : ''})`
@@ -262,7 +262,7 @@ describe('The states of the due scheduler', () => {
     })
   })
 
-  it('goes on with what was announced or requested when there was no reason for the script', () => {
+  it('goes on with announcements and requests when there was no reason for the script', () => {
     const skipped = (state: Partial<DueState>) => seen(after(stateOf('running', state), { type: 'skipped' }))
     expect(skipped({})).to.equal('idle')
     expect(skipped({ deadline: LATER })).to.equal('waiting until 1200')

@@ -536,7 +536,7 @@ describe('DueScheduler', () => {
       expect(calls).to.have.length(1)
     })
 
-    it('is not called off by an announcement of what is due already', async () => {
+    it('is not cancelled by an announcement of messages that are already due', async () => {
       const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20, next: due })
       await clock.advance(102)
       scheduler.onAnnounced(redisNow() - 1)
@@ -611,7 +611,7 @@ describe('DueScheduler', () => {
       expect(calls).to.have.length(2)
     })
 
-    it('leads when its reply says so, though it moved nothing', async () => {
+    it('leads when its reply says so, even if it moved nothing', async () => {
       const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20 })
       scheduler.wake()
       await calls[0]!.reply({ subscribers: 20, next: redisNow() + 10, leader: 'self', leaseUntil: redisNow() + 20 })
@@ -787,7 +787,7 @@ describe('DueScheduler', () => {
         if (this.pending[0] === due) this.#deliver(due)
       }
 
-      /** What transfer.lua does, in short. */
+      /** The essence of transfer.lua. */
       async transfer(client: unknown, { announce, renew }: ScriptOptions): Promise<ScriptResult> {
         await this.#latency()
         if (this.down) throw new Error('down')

@@ -127,7 +127,7 @@ describe('errors', () => {
       'ChangesBehindError',
       'ERR_CHANGES_BEHIND',
       new ChangesBehindError(details),
-      'the groups have left as many changes of the queue unread as may be kept',
+      'the change stream is full: its groups have left too many changes unread',
     ],
     [
       'ChangesLostError',
@@ -194,7 +194,7 @@ describe('errors', () => {
     expect(error.queue).to.equal(undefined)
   })
 
-  it('keep what programs ask for', () => {
+  it('keep the fields that programs read', () => {
     expect(new ConnectionError('text', 'not-applied')).to.have.property('outcome', 'not-applied')
     expect(new CommandError('OOM', 'OOM no')).to.have.property('redisCode', 'OOM')
     expect(new EncodeError('json', '$.a[3]', 'no')).to.have.property('path', '$.a[3]')

@@ -17,7 +17,7 @@ describe('EventHub', () => {
     expect(heard[0]![0]).to.equal(event)
   })
 
-  it('gives a queue what concerns it, and nothing else', () => {
+  it('gives a queue only the events of its own', () => {
     const hub = new EventHub()
     const heard: string[] = []
     const note = (who: string) => (event: { queue?: string | undefined }) => void heard.push(`${who} ${event.queue}`)
@@ -198,7 +198,7 @@ describe('EventHub', () => {
   const eviction = { code: 'REDELAYED_EVICTION', message: 'the server deletes' } as const
   const delay = { code: 'REDELAYED_TIMESTAMP_DELAY', message: 'a long delay', queue: 'a' } as const
 
-  it('warns once of each kind of what must not stay unseen, with the stack of a failed handler', async () => {
+  it('warns once of each kind of important event, with the stack of a failed handler', async () => {
     const hub = new EventHub()
     const warnings = [
       expectWarning(
@@ -225,7 +225,7 @@ describe('EventHub', () => {
     expect(failure.detail).not.to.include('secret')
   })
 
-  it('does not warn of what the client or the queue listens to', async () => {
+  it('does not warn of events with a listener on the client or the queue', async () => {
     for (const sourceOf of [(hub: EventHub) => hub.client, (hub: EventHub) => hub.forQueue('a').events]) {
       const hub = new EventHub()
       const heard: unknown[] = []

@@ -71,14 +71,14 @@ describe('the books of the fault bench', () => {
     expect(check(offered(1, 500), { pending: [1] }), 'due, and still there').to.include({ ...clean, lost: 1 })
   })
 
-  it('no consumer had what was dropped, so that leave to lose is no leave for it', () => {
+  it('a message that no consumer had must not be dropped, even if some may be lost', () => {
     const found = check(offered(1, HEALED + HOUR), { pending: [] })
     const result = { ...found, delivered: 9, quarantined: 0, pending: 0, errors: {}, lagMs: 0 }
     expect(problemsOf(result, { lost: Infinity })[0]).to.equal('1 dropped, at most 0 may be')
     expect(problemsOf(result, { dropped: 1 })).to.deep.equal([])
   })
 
-  it('a machine that runs nothing for a while is no fault of the library', () => {
+  it('a machine that runs nothing for a while is not a defect of the library', () => {
     const result = { ...check(offered(1, HEALED + HOUR), { pending: [1] }), delivered: 9, quarantined: 0, pending: 1 }
     const late = { ...result, errors: {}, latestMs: LATENESS_MS + 500 }
     expect(problemsOf({ ...late, lagMs: 10 }, {})[0]).to.match(/ms late after the healing/)
@@ -92,7 +92,7 @@ describe('the books of the fault bench', () => {
     expect(check(offered(1, 2 * HOUR), { ...forth, pending: [1] })).to.include(clean)
   })
 
-  it('the next chapter knows what shall be left, and does not count it again', () => {
+  it('the next chapter knows the messages that must be left, and does not count them again', () => {
     const entries: Entry[] = [...offered(1, HEALED + HOUR), ...offered(2, 500), ['got', 2, 500], ['try', 3]]
     const cancelled: Entry[] = [...offered(4, HEALED + HOUR), ['cancel', 4, true]]
     const kept = read([...entries, ...cancelled], '', (books) => books.far(HEALED, []))
@@ -133,13 +133,13 @@ describe('the books of the fault bench', () => {
     expect(check(entries)).to.include({ ...clean, wrong: 3, cancelled: 1 })
   })
 
-  it('cancelled too late: it has to come', () => {
+  it('cancelled too late: the message must come', () => {
     const late: Entry[] = [...offered(1, 500), ['cancelling', 1, 500], ['cancel', 1, false]]
     expect(check(late)).to.include({ ...clean, lost: 1 })
     expect(check([...late, ['got', 1, 500]])).to.include(clean)
   })
 
-  it('what no process knows may be or not', () => {
+  it('a message that no process knows may be there or not', () => {
     for (const end of [[], [['lost answer', 1]]] as Entry[][]) {
       expect(check([['try', 1], ...end])).to.include({ ...clean, unanswered: 1 })
       expect(check([['try', 1], ...end, ['got', 1, 500]])).to.include({ ...clean, unanswered: 1 })

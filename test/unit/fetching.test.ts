@@ -69,7 +69,7 @@ describe('Fetching', () => {
     expect(frozen.polls).to.have.length(1)
   })
 
-  it('what comes when no source waits for it is given back, as if it had not been delivered', async () => {
+  it('messages that come when no round waits for them are given back, as if they had not been delivered', async () => {
     const { frozen, healthy, take } = setUp()
     const first = take()
     ;(await asked(healthy, 1)).answer('a')
@@ -82,7 +82,7 @@ describe('Fetching', () => {
     expect(await second).to.deep.equal(['b'])
   })
 
-  it('what comes late is welcome to who waits', async () => {
+  it('a later round gets messages of an overdue poll', async () => {
     const { frozen, healthy, take } = setUp()
     const first = take()
     ;(await asked(healthy, 1)).answer()

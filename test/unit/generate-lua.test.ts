@@ -220,7 +220,7 @@ describe('generate-lua', () => {
     ])
   })
 
-  it('takes a use in a multi-line string or comment for none', () => {
+  it('does not count a use in a multi-line string or comment', () => {
     const text = good.replace('return 1', '--[[ KEYS[7]\nKEYS[8] ]]\nlocal s = [=[ ARGV[9] ]=]\nreturn 1')
     expect(problemsOf(text)).to.deep.equal([])
   })

@@ -25,7 +25,7 @@ const WIPED: Loss = {
 const WENT_BACK: Loss = { ...WIPED, what: 'since a snapshot', back: 15_000 }
 
 describe('Books of the journal’s fault bench: what is delivered again', () => {
-  /** What the books say of a message that was handled at these times, by the machine; negative: without success. */
+  /** The books' verdict on a message that was handled at these times, by the machine; negative: without success. */
   const judged = ({
     handled,
     losses = [],

@@ -19,6 +19,8 @@ describe('keys', () => {
       channel: 'redisson_delay_queue_channel:{orders}',
       quarantine: 'redelayed:quarantine:{orders}',
       leader: 'redelayed:leader:{orders}',
+      wheel: 'redelayed:wheel:{orders}',
+      horizon: 'redelayed:horizon:{orders}',
     })
   })
 

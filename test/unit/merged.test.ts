@@ -29,7 +29,7 @@ class Source implements AsyncIterator<string, undefined> {
 }
 
 describe('several iterators as one', () => {
-  it('give what comes in its order, and each is asked again only when its value was taken', async () => {
+  it('give values in the order in which they come, and ask each source again only when its value was taken', async () => {
     const [a, b] = [new Source(), new Source()]
     const all = merged([a, b])
     const first = all.next()

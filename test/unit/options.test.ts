@@ -93,7 +93,7 @@ describe('options', () => {
     })
   })
 
-  it('that are not known are refused, and what is no object', () => {
+  it('that are unknown are refused, as are values that are not objects', () => {
     expect(() => onlyKnown('options', { a: 1, b: 2 }, ['a', 'b'])).to.not.throw()
     expect(() => onlyKnown('options', {}, [])).to.not.throw()
     for (const [value, message] of [

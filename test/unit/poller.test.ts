@@ -47,7 +47,7 @@ async function settle(): Promise<void> {
 const idsOf = (polled: readonly PolledRecord[]): string[] => polled.map(({ id }) => id)
 
 describe('Poller', () => {
-  it('asks once for all that begin to wait in one turn, and shares out what comes in their order', async () => {
+  it('polls once for all callers of one turn, and shares the messages in their order', async () => {
     const { poller, asked } = setUp(() => reply(['a', 'b', 'c']))
     const [first, second] = [
       poller.take(2, { visibilityMs: -1, beforehand: false }, {}),
@@ -139,7 +139,7 @@ describe('Poller', () => {
     await again
   })
 
-  it('gives back what came for one who has gone meanwhile', async () => {
+  it('gives back messages for a caller that has gone meanwhile', async () => {
     let answer: (reply: PollReply) => void = () => undefined
     const { poller, released } = setUp(() => new Promise((resolve) => (answer = resolve)))
     const abort = new AbortController()
@@ -164,7 +164,7 @@ describe('Poller', () => {
     await poller.stop()
   })
 
-  it('what never worked is for those who wait; what worked before is waited out', async () => {
+  it('rejects the waiting calls until the first success; afterwards waits out failures', async () => {
     const failure = new ConnectionError('refused', 'not-applied')
     let works = false
     const { poller, errors } = setUp(() => {

@@ -51,7 +51,7 @@ describe('the books of the reliable fault bench', () => {
   const poisoned = added({ poison: true, limit: POISON_LIMIT })
   const failures = (attempts: number): Entry[] =>
     Array.from({ length: attempts }, (_, n) => [got(n + 1, 100 * n), ...answered(n + 1, 'failed', 100 * n + 50)]).flat()
-  const buried = { dead: [{ id: '1', attempts: [1, 2, 3] }] }
+  const buried = { dead: [{ id: '1', name: '1', attempts: [1, 2, 3] }] }
   const done = [...added(), got(1, 500), ...answered(1, 'done', 600)]
   const far = added({ delay: HOUR })
   /** The same of a second message. */
@@ -86,8 +86,8 @@ describe('the books of the reliable fault bench', () => {
       cancelled: [[...added(), ...changed('cancel', 0, 100, true), got(1, 102), ...answered(1, 'done', 110)]],
       unfound: [[...far, ['asking', '1', 20], ['asked', '1', false, 30]], { left: ['1'] }],
       stray: [[got(1, 500), ...answered(1, 'done', 600)]],
-      buried: [[...poisoned, ...failures(2)], { dead: [{ id: '1', attempts: [1, 2] }] }],
-      spoilt: [added(), { dead: [{ id: '1', attempts: Array.from({ length: LIMIT }, (_, n) => n + 1) }] }],
+      buried: [[...poisoned, ...failures(2)], { dead: [{ id: '1', name: '1', attempts: [1, 2] }] }],
+      spoilt: [added(), { dead: [{ id: '1', name: '1', attempts: Array.from({ length: LIMIT }, (_, n) => n + 1) }] }],
     }
     for (const [wrong, [entries, ends]] of Object.entries(broken))
       expect(wrongsOf(entries, ends), wrong).to.deep.equal({ [wrong]: 1 })
@@ -120,6 +120,40 @@ describe('the books of the reliable fault bench', () => {
     expect(check(ticks(800, 2_000)).skipped).to.equal(2)
     expect(problemsOf(check(ticks(800, 1_600)), {}, 1_000_000).join('\n')).to.include('skipped: schedule-1@1200')
     expect(wrongsOf(tick(800).slice(0, 1)), 'delivered, and then nowhere').to.deep.equal({ lost: 1 })
+  })
+
+  it('a tick of two shards is a message of each, and counted', () => {
+    const tick = (part: string, attempt = 1, from = 800): Entry[] =>
+      [got(attempt, from, part), ['answering', '1', `${attempt} t${attempt}${part}`, 'done', from + 10] as const].map(
+        ([kind, , ...rest]) => [kind, 'schedule-1@800', ...rest, ...(kind === 'got' ? [part] : [])] as unknown as Entry,
+      )
+    const done = (part: string): Entry => ['answer', 'schedule-1@800', `1 t1${part}`, true, 815]
+    const both = [...tick('a'), done('a'), ...tick('b'), done('b')]
+    expect(wrongsOf(both)).to.deep.equal({})
+    expect(check(both).doubled).to.equal(1)
+    expect(problemsOf(check(both), {}, 1_000_000).join('\n')).to.include('1 doubled, at most 0 may be')
+    expect(check([...tick('a'), done('a')]).doubled).to.equal(0)
+    expect(wrongsOf([...both, ...tick('b', 2, 900)]), 'once more in one of them').to.deep.equal({ again: 1 })
+  })
+
+  it('a message that is visible goes before those of lower priorities in its queue, when it was never delivered before', () => {
+    const claimed = (id: string, priority: number, visibleAt: number, from: number, part = 'a'): Entry[] => [
+      ['try', id, { at: 0, delay: 0, limit: LIMIT, poison: false, priority }],
+      ['ok', id, 10],
+      ['got', id, `1 ${id}`, visibleAt, from, from + VISIBILITY, part],
+    ]
+    const disorderIn = (...entries: readonly Entry[][]): number => check(entries.flat()).disordered
+    const low = claimed('low', 1, 100, 600)
+    expect(disorderIn(low, claimed('high', 2, 598, 601))).to.equal(1)
+    expect(disorderIn(low, claimed('high', 2, 599, 601)), 'it may have come after').to.equal(0)
+    expect(disorderIn(low, claimed('high', 2, 500, 600)), 'at once').to.equal(0)
+    expect(disorderIn(low, claimed('high', 1, 500, 601)), 'no higher').to.equal(0)
+    expect(disorderIn(low, claimed('high', 2, 500, 601, 'b')), 'in another queue').to.equal(0)
+    const again: Entry = ['got', 'high', '2 high', 550, 601, 1_601, 'a']
+    expect(disorderIn(low, claimed('high', 2, 500, 540), [again]), 'it was held or given back').to.equal(0)
+    const found = check([...low, ...claimed('high', 2, 500, 601)])
+    expect(problemsOf(found, {}, 1_000_000).join('\n')).not.to.include('disordered, at most')
+    expect(problemsOf(found, { disordered: 0 }, 1_000_000).join('\n')).to.include('1 disordered, at most 0 may be')
   })
 
   it('a group may have so many at once; what has ended counts no more', () => {
@@ -308,7 +342,7 @@ describe('the books of the reliable fault bench', () => {
     expect(wrongsOf([...added({}, 600), ...twice, ...second])).to.deep.equal({ again: 1 })
     const third = got(2, 900)
     expect(wrongsOf([...added({}, 650), ...twice, ...second, third]), 'the second time').to.deep.equal({ again: 1 })
-    const ends = { dead: [{ id: '1', attempts: Array.from({ length: LIMIT }, (_, n) => n + 1) }] }
+    const ends = { dead: [{ id: '1', name: '1', attempts: Array.from({ length: LIMIT }, (_, n) => n + 1) }] }
     expect(wrongsOf(done, ends)).to.deep.equal({ again: 1, spoilt: 1 })
   })
 
@@ -357,11 +391,12 @@ describe('the books of the reliable fault bench', () => {
 
   it('a dead letter has failed once for each attempt', () => {
     for (const attempts of [[], [1, 2], [1, 3], [1, 2, 2], [1, 2, 3, 4]])
-      expect(wrongsOf([...poisoned, ...failures(3)], { dead: [{ id: '1', attempts }] }), attempts.join()).to.deep.equal(
-        {
-          buried: 1,
-        },
-      )
+      expect(
+        wrongsOf([...poisoned, ...failures(3)], { dead: [{ id: '1', name: '1', attempts }] }),
+        attempts.join(),
+      ).to.deep.equal({
+        buried: 1,
+      })
   })
 
   it('attempts beyond the limit are counted, however they are numbered', () => {
@@ -423,7 +458,9 @@ describe('the books of the reliable fault bench', () => {
   })
 
   it('the verdict names what is more than may be, and what never happened', () => {
-    const good = check([...done, ...asTwo([...poisoned, ...failures(3)])], { dead: [{ id: '2', attempts: [1, 2, 3] }] })
+    const good = check([...done, ...asTwo([...poisoned, ...failures(3)])], {
+      dead: [{ id: '2', name: '2', attempts: [1, 2, 3] }],
+    })
     expect(problemsOf(good, {}, 1_000)).to.deep.equal([])
     expect(problemsOf({ ...good, again: 2, examples: ['again: 1 …'] }, { again: 1 }, 1_000)).to.deep.equal([
       '2 again, at most 1 may be',
@@ -433,6 +470,8 @@ describe('the books of the reliable fault bench', () => {
     for (const kind of [...WRONGS, 'excess'] as const)
       expect(problemsOf({ ...good, [kind]: 1 }, {}, 1_000)[0]).to.equal(`1 ${kind}, at most 0 may be`)
     expect(problemsOf({ ...good, latestMs: 1_001 }, {}, 1_000)[0]).to.match(/^1001 ms late/)
+    expect(problemsOf({ ...good, latestMs: 1_001 }, { laterMs: 1 }, 1_000)).to.deep.equal([])
+    expect(problemsOf({ ...good, latestMs: 1_002 }, { laterMs: 1 }, 1_000)[0]).to.match(/^1002 ms late .* 1001 may be/)
     expect(problemsOf({ ...good, acknowledged: 0 }, {}, 1_000)[0]).to.equal('nothing was acknowledged')
     expect(problemsOf({ ...good, dead: 0 }, {}, 1_000)[0]).to.equal('there is no dead letter')
   })

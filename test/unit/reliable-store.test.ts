@@ -31,7 +31,7 @@ const messageOf = (bytes: number): NewMessage => ({
 const claimsOf = (count: number) =>
   Array.from({ length: count }, (_, n) => ({ id: `${n}`, member: `0${n}`, delivery: '1 t' }))
 
-/** What the poll script answers for ids of priority 0. */
+/** The reply of the poll script for ids of priority 0. */
 const pollReply = (...ids: Buffer[]): unknown => [
   ...[String(NOW), '', 1, 30_000, 0, 0, 0, 0, '', ids.length].map((part) =>
     typeof part === 'string' ? Buffer.from(part) : part,
@@ -115,6 +115,21 @@ describe('ReliableStore', () => {
     expect(await rejection(store.acknowledge(claimsOf(1)))).to.include({ outcome: 'not-applied' })
     sent.length = 1
     expect(await rejection(store.acknowledge(claimsOf(2_000)))).to.include({ outcome: 'unknown' })
+  })
+
+  it('asks again for the claims that the script has not answered for, from the first of them on', async () => {
+    const { sent, store } = storeOf((args) => args.slice(20).flatMap((_, at) => (at < 6 && at % 2 === 0 ? [1] : [])))
+    expect(await store.acknowledge(claimsOf(7))).to.deep.equal(Array(7).fill(true))
+    expect(sent.map((args) => args[20])).to.deep.equal(['00', '03', '06'])
+    const { store: silent } = storeOf(() => [])
+    expect(await rejection(silent.acknowledge(claimsOf(1)))).to.include({ code: 'ERR_INTERNAL' })
+  })
+
+  it('asks only once when the delay of what is given back is too long', async () => {
+    const { sent, store } = storeOf(() => [-3])
+    const givenBack = store.giveBack(claimsOf(2_000), { how: 'failed', delayMs: 2 ** 53 - 1, reason: '""' })
+    expect(await rejection(givenBack)).to.include({ code: 'ERR_INVALID_ARGUMENT' })
+    expect(sent).to.have.length(1)
   })
 
   for (const [what, call] of [

@@ -140,6 +140,8 @@ describe('decoders of replies', () => {
       5,
       Buffer.from('1700000000000'),
       Buffer.from('1700000000001'),
+      6,
+      Buffer.from(''),
     ]
     const value = {
       moved: 3,
@@ -158,6 +160,8 @@ describe('decoders of replies', () => {
       postponed: 5,
       largeHead: '1700000000000',
       largeFirst: '1700000000001',
+      promoted: 6,
+      wheelError: '',
     }
     expect(transfer.decode(reply)).to.deep.equal(value)
     expect(transfer.decode(reply.with(1, ''))).to.deep.equal({ ...value, next: null })

@@ -21,7 +21,7 @@ interface Setup {
   readonly subscribed?: boolean
 }
 
-/** What ioredis makes of chunks, with its own decoder and handler, on a connection that has these commands in flight. */
+/** The replies that ioredis decodes from chunks, with its own decoder and handler, on a connection with these commands in flight. */
 function connection({ protocol = 3, commands = [], subscribed = false }: Setup) {
   const replies: unknown[] = []
   const messages: unknown[][] = []
@@ -104,7 +104,7 @@ describe('the guard of replies', () => {
   })
 
   const WRONG: readonly [what: string, bytes: string, setup: Setup, reason: RegExp][] = [
-    ['a length with a byte that is no digit', '$*\r\nabc\r\n', { commands: ['get'] }, /a length is no number/],
+    ['a length with a byte that is not a digit', '$*\r\nabc\r\n', { commands: ['get'] }, /a length is not a number/],
     ['a negative length', '*-5\r\n', { commands: ['get'] }, /a length is negative/],
     ['a length of gigabytes', '$999999999999\r\nabc', { commands: ['get'] }, /a length is too large/],
     ['a billion elements', '*1000000000\r\n:1\r\n', { commands: ['get'] }, /a length is too large/],

@@ -13,7 +13,7 @@ import {
   WrongTypeError,
 } from '../../src/errors.js'
 
-/** As ioredis rejects: the whole command hangs on the error. */
+/** An error of ioredis, with the whole command on it. */
 function serverError(message: string): Error {
   const error = new Error(message)
   error.name = 'ReplyError'
@@ -69,7 +69,7 @@ describe('errors of the server', () => {
     })
   }
 
-  it('say what to look at where the password is missing or wrong', () => {
+  it('give advice when the password is missing or wrong', () => {
     for (const [reply, says] of [
       ['NOAUTH HELLO must be called with the client already authenticated', /got none \(NOAUTH\).*url.*password/],
       ['WRONGPASS invalid username-password pair', /no such user.*\(WRONGPASS\).*url.*username and password/],

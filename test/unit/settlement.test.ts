@@ -49,7 +49,7 @@ function setUp() {
 }
 
 describe('Settlement', () => {
-  it('acknowledges what was completed in one turn together, queue by queue', async () => {
+  it('acknowledges the messages completed in one turn together, queue by queue', async () => {
     const { answers, complete } = setUp()
     const [first, second] = [queueOf((ids) => ids.map((id) => id !== 'b')), queueOf((ids) => ids.map(() => true))]
     for (const id of ['a', 'b']) complete(first.queue, id)
@@ -91,7 +91,7 @@ describe('Settlement', () => {
     )
   })
 
-  it('asks of one script no more than it takes: an error of one does not hide what came of the others', async () => {
+  it('sends each script at most its limit: an error of one does not hide the results of the others', async () => {
     const { answers, complete } = setUp()
     const error = new ConnectionError('broken', 'unknown')
     const queue = queueOf((ids) => (ids.includes('2000') ? error : ids.map(() => true)))

@@ -16,9 +16,9 @@ class FakeShard implements ShardSource<string> {
   list: string[] = []
   waits: number[] = []
   aborts = 0
-  /** What every call fails with. */
+  /** The error of every call. */
   broken: Error | undefined
-  /** How many turns its answers take. */
+  /** The turns that its answers take. */
   distance = 0
   /** Calls that put back wait for this. */
   gate: Promise<void> = Promise.resolve()
@@ -93,7 +93,7 @@ function setUp(count: number, more: { asksOneFirst?: boolean } = {}) {
     onLost: (shard, elements) => lost.push([shard, elements]),
     ...more,
   })
-  /** What became of a call, once everything that can happen now has happened. */
+  /** The result of a call, once everything that can happen now has happened. */
   const outcome = async (call: Promise<string[]>): Promise<unknown> => {
     let result: unknown = 'waits'
     call.then(
@@ -108,7 +108,7 @@ function setUp(count: number, more: { asksOneFirst?: boolean } = {}) {
 }
 
 describe('the consumer of a sharded queue', () => {
-  it('waits at every shard once, and gives what comes to those who wait, in order', async () => {
+  it('waits at every shard once, and gives elements to the waiting calls in order', async () => {
     const { shards, take, outcome } = setUp(3)
     const first = take()
     const second = take()
@@ -121,13 +121,13 @@ describe('the consumer of a sharded queue', () => {
     expect(await outcome(second)).to.deep.equal(['b'])
   })
 
-  it('asks every shard for its share of what is wanted, rounded up', async () => {
+  it('asks every shard for its share of the wanted elements, rounded up', async () => {
     const { shards, take, outcome } = setUp(4)
     await outcome(take(10))
     expect(shards.map(({ waits }) => waits)).to.deep.equal([[3], [3], [3], [3]])
   })
 
-  it('what comes without a waiting call goes to the next calls, before anything else', async () => {
+  it('elements that come without a waiting call go to the next calls first', async () => {
     const { shards, take, outcome, consumer } = setUp(3)
     for (const [i, shard] of shards.entries()) shard.list.push(`${i}a`, `${i}b`)
     const taken = [await take(), await take(), await consumer.drain(1)].flat()
@@ -369,7 +369,7 @@ describe('the consumer of a sharded queue', () => {
       expect(await outcome(consumer.drain(1))).to.equal(refused)
     })
 
-    it('what cannot be put back is kept for the next call, and tried again ever later', async () => {
+    it('elements that cannot be put back are kept for the next call, and retried after growing delays', async () => {
       const { shards, take, clock, consumer, lost } = setUp(2)
       shards[0]!.list.push('a')
       shards[1]!.list.push('b')
@@ -382,7 +382,7 @@ describe('the consumer of a sharded queue', () => {
       expect(lost).to.deep.equal([])
     })
 
-    it('what comes back from a failed return goes to those who wait by now', async () => {
+    it('elements of a failed return go to the calls that wait by now', async () => {
       const { shards, take, clock, outcome } = setUp(2)
       shards[0]!.list.push('a')
       shards[1]!.list.push('b')
@@ -397,7 +397,7 @@ describe('the consumer of a sharded queue', () => {
       expect([first, ...((await outcome(taken)) as string[])].toSorted()).to.deep.equal(['a', 'b'])
     })
 
-    it('what may have been put back is given up, so that it cannot come twice', async () => {
+    it('drops elements that may have been put back, so that none comes twice', async () => {
       const { shards, take, clock, consumer, lost } = setUp(2)
       shards[0]!.list.push('a')
       shards[1]!.list.push('b')
@@ -476,7 +476,7 @@ describe('the consumer of a sharded queue', () => {
   })
 
   describe('closing', () => {
-    it('ends those who wait, but gives them what their waits have popped', async () => {
+    it('ends waiting calls, but gives them the elements that their waits have popped', async () => {
       const { shards, take, consumer, outcome } = setUp(2)
       const first = take()
       const second = take().catch((error: unknown) => error)
@@ -489,7 +489,7 @@ describe('the consumer of a sharded queue', () => {
       expect(await outcome(consumer.drain(1))).to.be.an.instanceOf(ShutdownError)
     })
 
-    it('puts back what no call got, once, however often it is closed; no timer is left', async () => {
+    it('puts back elements that no call got, once, however often it is closed; no timer is left', async () => {
       const { shards, take, consumer, clock, buffers } = setUp(3)
       for (const shard of shards) shard.list.push('a', 'b')
       expect(await take()).to.deep.equal(['a'])
@@ -500,7 +500,7 @@ describe('the consumer of a sharded queue', () => {
       expect(buffers.size).to.equal(0)
     })
 
-    it('waits for what is on its way back', async () => {
+    it('waits for elements that are being put back', async () => {
       const { shards, take, consumer, clock } = setUp(2)
       for (const shard of shards) shard.list.push('a')
       await take()
@@ -517,7 +517,7 @@ describe('the consumer of a sharded queue', () => {
       expect(shards.flatMap(({ list }) => list)).to.deep.equal(['a'])
     })
 
-    it('says what it could not put back', async () => {
+    it('reports elements that it could not put back', async () => {
       const { shards, take, consumer, lost } = setUp(3)
       for (const shard of shards) shard.list.push('a')
       await take()

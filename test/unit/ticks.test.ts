@@ -97,7 +97,7 @@ describe('ticks', () => {
       ['every 0', { every: 0 }, /every/],
       ['half a millisecond', { every: 1.5 }, /every/],
       ['more than a year', { every: 367 * 86_400_000 }, /every/],
-      ['every as a text that is no duration', { every: '5 seconds' }, /every/],
+      ['every as a text that is not a duration', { every: '5 seconds' }, /every/],
       ['a time zone without cron', { every: 5, timeZone: 'UTC' }, /timeZone/],
       ['an unknown time zone', { cron: '* * * * *', timeZone: 'Mars/Base' }, /Mars\/Base/],
       ['minute 61', { cron: '61 * * * *' }, /minute/],
@@ -107,7 +107,7 @@ describe('ticks', () => {
       ['a number', { cron: 5 }, /cron/],
       ['what never comes', { cron: '0 0 30 2 *' }, /at some time/],
       ['a novel', { cron: '* * * * *'.padEnd(300) }, /256 characters/],
-      ['a startAt that is no date', { every: 5, startAt: '2026-01-01' }, /startAt/],
+      ['a startAt that is not a date', { every: 5, startAt: '2026-01-01' }, /startAt/],
       ['an invalid date', { every: 5, endAt: new Date(NaN) }, /endAt/],
     ]
     for (const [what, times, says] of bad) {

@@ -29,6 +29,8 @@ interface Reply {
   postponed?: number
   largeHead?: string
   largeFirst?: string
+  promoted?: number
+  wheelError?: string
 }
 
 describe('TransferRegistry', () => {
@@ -51,16 +53,17 @@ describe('TransferRegistry', () => {
   })
 
   function setUp(tuning: Tuning = {}) {
-    const sent: { destination: string; args: string[]; idempotent: boolean | undefined; at: number }[] = []
+    const sent: { destination: string; args: string[]; resend: string | undefined; at: number }[] = []
     const replies: (Reply | Error)[] = []
     const gate: { wait: Promise<void> | undefined } = { wait: undefined }
     const sender: Sender = {
       async call(command, args, options) {
         expect(command).to.equal('EVALSHA')
-        const [sha, count, , , destination, , key, ...rest] = args.map(String)
-        expect([sha, count]).to.deep.equal([transferScript.source.sha1, '5'])
+        const [sha, count, , , destination, , key, wheel, ...rest] = args.map(String)
+        expect([sha, count]).to.deep.equal([transferScript.source.sha1, '6'])
         expect(key).to.equal(`redelayed:leader:{${destination}}`)
-        sent.push({ destination: destination!, args: rest, idempotent: options?.idempotent, at: clock.now() })
+        expect(wheel).to.equal(`redelayed:wheel:{${destination}}`)
+        sent.push({ destination: destination!, args: rest, resend: options?.resend, at: clock.now() })
         const reply = replies.shift() ?? {}
         await gate.wait
         if (reply instanceof Error) throw reply
@@ -80,9 +83,11 @@ describe('TransferRegistry', () => {
           postponed = 0,
           largeHead = '',
           largeFirst = '',
+          promoted = 0,
+          wheelError = '',
         } = reply
         const now = (NOW + clock.now()).toFixed(3)
-        const aside = [orphans, quarantineError, postponed, largeHead, largeFirst]
+        const aside = [orphans, quarantineError, postponed, largeHead, largeFirst, promoted, wheelError]
         return [
           moved,
           next,
@@ -158,7 +163,7 @@ describe('TransferRegistry', () => {
             '',
             '',
           ],
-          idempotent: true,
+          resend: 'harmless',
           at: 5000,
         },
       ])

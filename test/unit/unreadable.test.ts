@@ -11,7 +11,7 @@ const unreadable = (id: string, attempt: number, error: Unreadable['error']): Un
 })
 
 describe('groupUnreadable', () => {
-  it('puts together what goes back alike, whatever the errors say', () => {
+  it('groups messages that are given back alike, whatever their errors', () => {
     const groups = groupUnreadable(
       [
         unreadable('a', 1, new DecodeError('json', 'at 1')),

@@ -5,7 +5,7 @@ import type { Access } from '../../src/doctor/access.js'
 import { findFamilies, MOST_QUEUES } from '../../src/doctor/families.js'
 import { countWithin, firstWithin, MOST_BYTES } from '../../src/doctor/within-bytes.js'
 
-describe('what is read of a list that can have elements of any size', () => {
+describe('reading a list with elements of any size', () => {
   async function read(sizes: readonly number[], limit: number): Promise<{ found: number; pages: number[] }> {
     const pages: number[] = []
     const page = (from: number, count: number): Promise<number[]> => {

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { ClientOptions } from '../../../src/index.js'
+import type { Layout } from '../../../src/store/delayed-store.js'
 import { eventually } from '../../support/events.js'
 import { allowedFor, Lag } from '../../support/lag.js'
 import { uniqueName } from '../../support/redis.js'
@@ -10,7 +11,7 @@ import type { Entry, Job, Load, Order, Role } from './job.js'
 import type { Stage } from './stage.js'
 import { WorkerPool } from './worker-pool.js'
 
-/** So short that a fault of seconds is longer than each of them. */
+/** Limits that are shorter than a fault of seconds. */
 export const SWEEP_MS = 1_000
 export const TUNING: ClientOptions = {
   sweepInterval: SWEEP_MS,
@@ -18,39 +19,39 @@ export const TUNING: ClientOptions = {
   commandTimeout: 2_000,
   connectTimeout: 5_000,
 }
-/** After a fault is over, everything overdue has to be delivered within this. */
+/** The time after a fault in which each overdue message must be delivered. */
 export const LATENESS_MS = SWEEP_MS + 1_000
-const LOAD: Omit<Load, 'from'> = { everyMs: 9, maxDelay: 1_000, farMs: 3_600_000, amend: true }
+const LOAD: Omit<Load, 'from'> = { everyMs: 9, maxDelay: 1_000, farMs: 3_600_000, changes: true }
 const FLEET: Readonly<Record<Role, number>> = { producer: 2, transferrer: 2, consumer: 2 }
-/** At the server at the same time, for one consumer: so many messages may be in its hands when it is killed. */
+/** The takes of one consumer that wait at the server at the same time: as many messages may be in its hands when it is killed. */
 export const TAKES = 4
-/** Before a fault, so that all is in full swing, and after it. */
+/** The time of load before a fault and after it. */
 export const LEAD_MS = 500
-/** Only what is stuck takes so long. */
+/** Only a stuck message takes this long. */
 export const DRAIN_MS = 40_000
 
 export interface BenchParams {
   readonly stage: Stage
   readonly seed: number
-  readonly layout: 'redisson' | 'compact'
+  readonly layout: Layout
   readonly client?: ClientOptions | undefined
   readonly load?: Partial<Load> | undefined
   readonly fleet?: Partial<Record<Role, number>> | undefined
   readonly queue?: string | undefined
   readonly takes?: number | undefined
-  /** Sent to each process before it has a client, also after a kill. */
+  /** An order for each process before it has a client, also after a kill. */
   readonly prepare?: Order | undefined
 }
 
-/** What happens to the fleet, with the healing. */
+/** A fault that happens to the fleet, and its repair. */
 export type Fault = () => Promise<void>
 
 export interface Result extends Findings {
   readonly quarantined: number
   readonly pending: number
-  /** How often each error code came, over all workers. */
+  /** The number of errors of each code, over all workers. */
   readonly errors: Readonly<Record<string, number>>
-  /** Of this machine, after the healing. */
+  /** The lag of this machine after the healing. */
   readonly lagMs: number
 }
 
@@ -58,11 +59,11 @@ const pool = new WorkerPool<Job>(new URL('worker.ts', import.meta.url))
 
 /** A fleet of processes on one queue, and the books that show whether all went right. */
 export class Bench extends Fleet<Role, Job> {
-  readonly layout: 'redisson' | 'compact'
-  /** How the clock of Redis was set; for the books. */
+  readonly layout: Layout
+  /** The changes of the Redis clock, for the books. */
   readonly clock: ClockShift[] = []
   readonly #params: BenchParams
-  /** What the next chapter has to know of this one. */
+  /** The facts of this chapter that the next one needs. */
   #kept: Entry[] = []
   #chapter = 0
 
@@ -74,15 +75,46 @@ export class Bench extends Fleet<Role, Job> {
     mkdirSync(this.#chapterDir)
   }
 
-  get keys(): { timeouts: string; order: string; destination: string; quarantine: string; channel: string } {
-    const tag = this.queue.includes('{') ? this.queue : `{${this.queue}}`
+  get keys(): Record<'timeouts' | 'order' | 'destination' | 'quarantine' | 'channel' | 'wheel' | 'horizon', string> {
+    const tag = this.#tag
     return {
       timeouts: `redisson_delay_queue_timeout:${tag}`,
       order: `redisson_delay_queue:${tag}`,
       destination: this.queue,
       quarantine: `redelayed:quarantine:${tag}`,
       channel: `redisson_delay_queue_channel:${tag}`,
+      wheel: `redelayed:wheel:${tag}`,
+      horizon: `redelayed:horizon:${tag}`,
     }
+  }
+
+  get #tag(): string {
+    return this.queue.includes('{') ? this.queue : `{${this.queue}}`
+  }
+
+  /** The keys of the buckets of a wheel, and of what was cancelled in them, by their minutes. */
+  async #buckets(): Promise<{ minute: number; bucket: string; gone: string }[]> {
+    const minutes = await (await this.raw()).zrange(this.keys.wheel, '0', '-1')
+    return minutes.map((minute) => ({
+      minute: Number(minute),
+      bucket: `redelayed:wheel-${minute}:${this.#tag}`,
+      gone: `redelayed:gone-${minute}:${this.#tag}`,
+    }))
+  }
+
+  /** The entries in buckets of minutes before a time that were not cancelled. */
+  async #inBuckets(before = Infinity): Promise<Buffer[]> {
+    const redis = await this.raw()
+    const entries: Buffer[] = []
+    for (const { minute, bucket, gone } of await this.#buckets()) {
+      if (minute * 60_000 > before) continue
+      const cancelled = new Set((await redis.smembersBuffer(gone)).map((id) => id.toString('hex')))
+      for (const element of await redis.lrangeBuffer(bucket, 0, -1)) {
+        const entry = element.subarray(2)
+        if (!cancelled.has(entry.toString('hex', 0, 1 + (entry[0] ?? 0)))) entries.push(entry)
+      }
+    }
+    return entries
   }
 
   async start(): Promise<void> {
@@ -138,7 +170,8 @@ export class Bench extends Fleet<Role, Job> {
   async stop(): Promise<string[]> {
     const problems = await this.stopWorkers()
     try {
-      await (await this.raw()).del(...Object.values(this.keys))
+      const buckets = (await this.#buckets()).flatMap(({ bucket, gone }) => [bucket, gone])
+      await (await this.raw()).del(...Object.values(this.keys), ...buckets)
     } catch (error) {
       problems.push(String(error))
     }
@@ -169,14 +202,15 @@ export class Bench extends Fleet<Role, Job> {
     if (delivered < count) throw new Error(`only ${delivered} of ${count} messages have come`)
   }
 
-  /** Nothing is left but what is due long after. */
+  /** Waits until only messages are left that are due long after. */
   async #drained(healedAt: number): Promise<void> {
     const now = redisTime(healedAt, this.clock)
     try {
       await eventually(
         async () => {
           const redis = await this.raw()
-          const due = await redis.zcount(this.keys.timeouts, '-inf', now + FAR_AHEAD_MS)
+          const scheduled = await redis.zcount(this.keys.timeouts, '-inf', now + FAR_AHEAD_MS)
+          const due = scheduled + (await this.#inBuckets(now + FAR_AHEAD_MS - 60_000)).length
           const ready = await redis.llen(this.keys.destination)
           if (due + ready > 0) throw new Error(`${due} messages are pending and ${ready} wait to be taken`)
         },
@@ -211,7 +245,7 @@ export class Bench extends Fleet<Role, Job> {
         `the schedule has ${scheduled.length} entries and the order list ${ordered.length}, not the same ones`,
       )
     }
-    return new Set(entries.map(numberIn))
+    return new Set([...entries, ...(await this.#inBuckets())].map(numberIn))
   }
 }
 
@@ -220,7 +254,7 @@ export function endIdleWorkers(): Promise<void> {
   return pool.end()
 }
 
-/** Everything in a result that should not be; nothing when all is right. */
+/** The problems in a result. */
 export function problemsOf(result: Result, allowed: Allowance): string[] {
   const problems: string[] = []
   const most = (what: 'lost' | 'dropped' | 'duplicated' | 'early' | 'wrong', limit: number): void => {

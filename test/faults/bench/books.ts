@@ -1,26 +1,26 @@
 import type { Entry } from './job.js'
 import { readLedger } from './ledger.js'
 
-/** What the bench knows of one message. */
+/** The bench's record of one message. */
 interface Message {
-  /** `offered`: it was begun, and its outcome is unknown. */
+  /** `offered`: the offer began, and its outcome is unknown. */
   state: 'offered' | 'acknowledged' | 'refused'
-  /** The due times that are right: several while it is not known whether it was put off. */
+  /** The correct due times: several while it is unknown whether the message was postponed. */
   dues: number[]
   cancelled: 'no' | 'yes' | 'perhaps'
   /** Acknowledged in an earlier chapter, and counted there. */
   kept: boolean
-  /** When it was taken, by this machine's clock. */
+  /** When the message was taken, by this machine's clock; more than once if it came again. */
   readonly taken: number[]
 }
 
-/** How the clock of Redis differs from this machine's: from `at` on by `shiftMs`. */
+/** The difference between the clock of Redis and this machine's: `shiftMs` from `at` on. */
 export interface ClockShift {
   readonly at: number
   readonly shiftMs: number
 }
 
-/** What a fault may do that is no fault of the library's. */
+/** The effects that a fault may have without a defect of the library. */
 export interface Allowance {
   /** Messages in the hands of consumers that were killed, or not yet on disk or on a replica. */
   readonly lost?: number
@@ -42,7 +42,7 @@ export interface Findings {
   readonly early: number
   /** Cancelled and delivered, refused and delivered, or delivered and never offered. */
   readonly wrong: number
-  /** Of messages due or overdue after healing, in milliseconds. */
+  /** The lateness of messages due or overdue after healing, in milliseconds. */
   readonly latestMs: number
   readonly medianMs: number
   /** The first of each kind, in words. */
@@ -51,7 +51,7 @@ export interface Findings {
 
 /** A time read beside a clock that is being set may be on either side of it. */
 const AROUND_MS = 100
-/** Messages due later than this after the healing are those that shall be left at the end. */
+/** Messages that are due later than this after the repair must be left at the end. */
 export const FAR_AHEAD_MS = 600_000
 
 /** Checks what all workers wrote, message by message. */
@@ -65,7 +65,7 @@ export class Books {
     for (const entry of entries) if (entry[0] === 'got') this.#get(entry[1]).taken.push(entry[2])
   }
 
-  /** What the next chapter has to know: the acknowledged messages that are left when all the others have been taken. */
+  /** The facts that the next chapter needs: the acknowledged messages that are left when all others have been taken. */
   far(healedAt: number, clock: readonly ClockShift[]): Extract<Entry, readonly ['kept', ...unknown[]]>[] {
     const now = redisTime(healedAt, clock)
     return [...this.#messages].flatMap(([n, message]) =>
@@ -73,7 +73,7 @@ export class Books {
     )
   }
 
-  /** With the numbers that are pending in the end it also looks whether those that shall be left are there. */
+  /** Judges all messages; with the numbers that are pending in the end, also whether the messages that must be left are there. */
   check(healedAt: number, clock: readonly ClockShift[], pending?: ReadonlySet<number>): Findings {
     const now = redisTime(healedAt, clock)
     const examples: string[] = []
@@ -173,12 +173,12 @@ function isExpected({ state, cancelled }: Message): boolean {
   return state === 'acknowledged' && cancelled === 'no'
 }
 
-/** By the clock of Redis, as due times are. */
+/** Whether a message is due long after `now`, a time of the Redis clock. */
 function isFar({ dues }: Message, now: number): boolean {
   return dues.length > 0 && Math.min(...dues) > now + FAR_AHEAD_MS
 }
 
-/** What the clock of Redis says at a time of this machine's. */
+/** The time of the Redis clock at a time of this machine's clock. */
 export function redisTime(at: number, clock: readonly ClockShift[]): number {
   return at + (shiftsAround(clock, at).at(-1) ?? 0)
 }

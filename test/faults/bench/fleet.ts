@@ -9,7 +9,7 @@ import type { Stage } from './stage.js'
 import type { WorkerPool } from './worker-pool.js'
 import type { WorkerProcess } from './worker-process.js'
 
-/** What a process may hold more after its client has ended than before: code that was loaded and compiled. */
+/** The memory that a process may hold in addition after its client has ended: loaded and compiled code. */
 const HEAP_BYTES = 16 * 1024 * 1024
 /** A socket that was closed is gone when the other side has said so, too. */
 const CLOSE_MS = 10_000
@@ -19,9 +19,9 @@ export interface FleetParams<R extends string, J extends AnyJob> {
   readonly seed: number
   readonly queue: string
   readonly pool: WorkerPool<J>
-  /** How many of each role. */
+  /** The number of processes of each role. */
   readonly counts: Readonly<Record<R | 'producer', number>>
-  /** Sent to each process before it has a client, also after a kill. */
+  /** An order for each process before it has a client, also after a kill. */
   readonly prepare?: Order<J> | undefined
 }
 
@@ -31,7 +31,7 @@ export abstract class Fleet<R extends string, J extends AnyJob> {
   readonly queue: string
   readonly random: () => number
   readonly workers: Readonly<Record<R | 'producer', WorkerProcess<J>[]>>
-  /** For the ledgers; gone when the workers are stopped. */
+  /** The folder of the ledgers; removed when the workers are stopped. */
   protected readonly dir = mkdtempSync(join(tmpdir(), 'redelayed-faults-'))
   readonly #params: FleetParams<R, J>
   readonly #ended: string[] = []
@@ -73,7 +73,7 @@ export abstract class Fleet<R extends string, J extends AnyJob> {
     await worker.revive(this.#producing, change)
   }
 
-  /** Those of the workers to a server, as it lists them. */
+  /** The workers' connections to a server, as the server lists them. */
   async connectionsAt(port: number): Promise<string[]> {
     const redis = await this.stage.to(port)
     const all = String(await redis.client('LIST')).split('\n')
@@ -96,7 +96,7 @@ export abstract class Fleet<R extends string, J extends AnyJob> {
     await Promise.all(jobs)
   }
 
-  /** How often each error code came, over all workers. */
+  /** The number of errors of each code, over all workers. */
   protected async errors(): Promise<Record<string, number>> {
     const errors: Record<string, number> = {}
     for (const worker of this.all) {

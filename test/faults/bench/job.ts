@@ -1,8 +1,9 @@
 import type { ClientOptions, Durability } from '../../../src/index.js'
+import type { Layout } from '../../../src/store/delayed-store.js'
 
 export type Role = 'producer' | 'transferrer' | 'consumer'
 
-/** What every worker process receives, whatever it works on. Everything in it survives JSON. */
+/** The job that every kind of worker process receives. All of its values survive JSON. */
 export interface AnyJob {
   readonly role: string
   /** Beside which files it is in the books, and the name of its connections. */
@@ -17,26 +18,26 @@ export interface Job extends AnyJob {
   readonly role: Role
   readonly client: ClientOptions
   readonly queue: string
-  readonly layout: 'redisson' | 'compact'
+  readonly layout: Layout
   readonly load: Load
-  /** How many takes a consumer has at the server at the same time. */
+  /** The takes of a consumer that wait at the server at the same time. */
   readonly takes: number
 }
 
-/** What a producer offers. */
+/** The messages that a producer offers. */
 export interface Load {
   readonly from: number
   readonly everyMs: number
   readonly maxDelay: number
-  /** The delay of those that shall be left in the end. */
+  /** The delay of the messages that must be left at the end. */
   readonly farMs: number
   /** Whether some are cancelled and some put off. */
-  readonly amend: boolean
-  /** What an offer waits for before it counts as acknowledged. */
+  readonly changes: boolean
+  /** The durability that an offer waits for before it counts as acknowledged. */
   readonly durability?: Durability | undefined
 }
 
-/** From the bench to a worker. Each is answered with its `id`. */
+/** A message from the bench to a worker. The worker answers each with its `id`. */
 export type Order<J extends AnyJob = Job> =
   | { readonly kind: 'start'; readonly job: J }
   | { readonly kind: 'produce'; readonly on: boolean }
@@ -44,14 +45,16 @@ export type Order<J extends AnyJob = Job> =
   | { readonly kind: 'burst'; readonly count: number; readonly delay: number }
   /** Holds this many further queues, with a message each. */
   | { readonly kind: 'queues'; readonly count: number; readonly prefix: string; readonly delay: number }
+  /** Changes and takes away by their ids what is left in the end, and redrives the dead letters; an error says what went wrong. */
+  | { readonly kind: 'operate'; readonly left: readonly string[]; readonly dead: readonly string[] }
   | { readonly kind: 'stop' }
-  /** A new chapter of the books: they go on in this file, and errors are counted from nothing. */
+  /** Begins a chapter of the books: they go on in this file, and the count of errors starts at 0. */
   | { readonly kind: 'ledger'; readonly path: string }
   /** Keeps the event loop busy. */
   | { readonly kind: 'block'; readonly ms: number }
-  /** What `Date` says is wrong by this much. */
+  /** `Date` is wrong by this many milliseconds. */
   | { readonly kind: 'date'; readonly shiftMs: number }
-  /** What a host name leads to from now on. */
+  /** The address that a host name has from now on. */
   | { readonly kind: 'dns'; readonly host: string; readonly address: string }
   | { readonly kind: 'report' }
 
@@ -62,7 +65,7 @@ export interface Answer {
 }
 
 export interface WorkerReport {
-  /** How often each code came, as an event or from a call. */
+  /** The number of errors of each code, from events and calls. */
   readonly errors: Readonly<Record<string, number>>
   readonly heapBytes: number
   readonly cpuMs: number
@@ -77,13 +80,13 @@ export interface WorkerReport {
 export type Entry =
   | readonly ['try', n: number]
   | readonly ['ok', n: number, due: number]
-  /** It was not carried out. */
+  /** The command was not carried out. */
   | readonly ['no', n: number, code: string]
   /** Unknown. */
   | readonly ['lost answer', n: number]
   | readonly ['cancel', n: number, done: boolean | null]
   | readonly ['move', n: number, due: number | null]
-  /** Begun: until the next line about it unknown. */
+  /** A call began: its outcome is unknown until the next line about it. */
   | readonly ['cancelling' | 'moving', n: number, due: number]
   | readonly ['got', n: number, at: number]
   /** Written by the bench: acknowledged in an earlier chapter, and still pending. */

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { RedelayedError } from '../../../src/index.js'
 
-/** What a process writes down, a line each, at once, so that it is known whenever the process is killed; and the errors it met. */
+/** The events of a process, each written at once as a line, so that they survive a kill of the process; and its errors. */
 export class Ledger<E> {
   #file: number | undefined
   #errors: Record<string, number> = {}
@@ -10,7 +10,7 @@ export class Ledger<E> {
     this.#file = openSync(path, 'a')
   }
 
-  /** How often each code came. */
+  /** The number of errors of each code. */
   get errors(): Readonly<Record<string, number>> {
     return this.#errors
   }
@@ -24,7 +24,7 @@ export class Ledger<E> {
     this.#errors[code] = (this.#errors[code] ?? 0) + 1
   }
 
-  /** A new chapter: it goes on in this file, and errors are counted from nothing. */
+  /** Begins a chapter: the ledger goes on in this file, and the count of errors starts at 0. */
   turnTo(path: string): void {
     this.close()
     this.#file = openSync(path, 'a')
@@ -37,7 +37,7 @@ export class Ledger<E> {
   }
 }
 
-/** What a process wrote; nothing when it never did. */
+/** The lines that a process wrote; empty if it never wrote any. */
 export function readLedger<E>(path: string): E[] {
   if (!existsSync(path)) return []
   const lines = readFileSync(path, 'utf8').split('\n')

@@ -1,16 +1,17 @@
 import dns from 'node:dns'
 import type { Answer, AnyJob, Order, WorkerReport } from './job.js'
 
-/** What a worker process does from an order to start until one to stop. */
+/** The work of a worker process from an order to start until an order to stop. */
 export interface Program {
-  /** How often each code came. */
+  /** The number of errors of each code. */
   readonly errors: Readonly<Record<string, number>>
-  /** Resolves when it can do what it is there for. */
+  /** Resolves when the program is ready for its work. */
   ready?(): Promise<void>
   /** Resolves, when it is turned off, once all that was begun has ended. */
   produce(on: boolean): Promise<unknown>
   burst(count: number, delay: number): Promise<void>
   queues?(count: number, prefix: string, delay: number): Promise<void>
+  operate?(left: readonly string[], dead: readonly string[]): Promise<void>
   turnTo(path: string): void
   stop(): Promise<void>
 }
@@ -38,6 +39,9 @@ export function serve(start: (job: never) => Program): void {
         return undefined
       case 'queues':
         await program?.queues?.(order.count, order.prefix, order.delay)
+        return undefined
+      case 'operate':
+        await program?.operate?.(order.left, order.dead)
         return undefined
       case 'stop':
         lastErrors = program?.errors ?? {}

@@ -7,14 +7,14 @@ import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js'
 /** One of the places where faults happen. */
 export interface Stage {
   readonly name: string
-  /** How workers reach it. */
+  /** The connection settings of the workers. */
   readonly client: ClientOptions
   readonly servers: readonly RedisServer[]
-  /** To the server that is master of a key now, past all proxies. */
+  /** A connection to the server that is now the master of a key, past all proxies. */
   raw(key: string): Promise<Redis>
-  /** To one of its servers. */
+  /** A connection to one of its servers. */
   to(port: number): Promise<Redis>
-  /** Resolves when it works as it should. */
+  /** Resolves when the servers work. */
   healthy(): Promise<void>
   stop(): Promise<void>
 }
@@ -150,7 +150,7 @@ export async function cluster(): Promise<ClusterStage> {
   }
 }
 
-/** The bench's own connections, one per server, which are no part of what is tested. */
+/** The bench's own connections, one per server, which are not part of the test. */
 function rawConnections(options: RedisOptions = {}): { to(port: number): Promise<Redis>; close(): void } {
   const known = new Map<number, Redis>()
   return {

@@ -15,7 +15,7 @@ export interface AnyGroup<B, R, A> {
   readonly scenarios: readonly AnyScenario<Stage, B, R, A>[]
 }
 
-/** What is made of a result. */
+/** The evaluation of a result. */
 export interface Judge<R, A> {
   /** One line for people. */
   lineOf(result: R): string
@@ -25,16 +25,17 @@ export interface Judge<R, A> {
 
 interface Prepared<B> {
   readonly bench: B
-  /** What else the report says. */
+  /** Further lines of the report. */
   readonly record?: object
 }
 
-const seed = Number(process.env['REDELAYED_FAULTS_SEED'])
+export const seed = Number(process.env['REDELAYED_FAULTS_SEED'])
+export const isLong = process.env['REDELAYED_FAULTS_LONG'] === '1'
 const rounds = Number(process.env['REDELAYED_FAULTS_ROUNDS'])
 const report = process.env['REDELAYED_FAULTS_REPORT']
-const TIMEOUT_MS = 120_000
+const TIMEOUT_MS = 240_000
 /** So that the rounds of one scenario differ. */
-const SEED_STEP = 7_919
+export const SEED_STEP = 7_919
 
 /** Mocha's tests: each place is started once, and each of its faults done there as often as there are rounds. */
 export function describeFaults<B extends Runner<R>, R extends object, A, G extends AnyGroup<B, R, A>>(params: {
@@ -42,10 +43,12 @@ export function describeFaults<B extends Runner<R>, R extends object, A, G exten
   readonly groups: readonly G[]
   readonly judge: Judge<R, A>
   readonly prepare: (stage: Stage, group: G, scenario: G['scenarios'][number], ownSeed: number) => Prepared<B>
+  /** More tests of a group. */
+  readonly also?: (group: G, stage: () => Stage) => void
   /** Ends what the benches share. */
   readonly end: () => Promise<void>
 }): void {
-  const { title, groups, judge, prepare, end } = params
+  const { title, groups, judge, prepare, also, end } = params
   describe(`${title}, seed ${seed}`, function () {
     this.timeout(TIMEOUT_MS)
     after(end)
@@ -61,6 +64,7 @@ export function describeFaults<B extends Runner<R>, R extends object, A, G exten
         })
         after(() => stage?.stop())
         for (const scenario of group.scenarios) {
+          if (scenario.isLong === true && !isLong) continue
           for (let round = 0; round < rounds; round++) {
             const name = rounds === 1 ? scenario.name : `${scenario.name}, round ${round + 1}`
             it(name, async () => {
@@ -74,6 +78,7 @@ export function describeFaults<B extends Runner<R>, R extends object, A, G exten
             })
           }
         }
+        also?.(group, () => stage)
       })
     }
   })
@@ -87,20 +92,25 @@ async function play<B extends Runner<R>, R extends object, A>(
   more: object,
 ): Promise<string[]> {
   const problems: string[] = []
+  let found: R | undefined
   try {
     await bench.start()
-    const result = await bench.round(() => scenario.fault(bench, stage))
+    const result = (found = await bench.round(() => scenario.fault(bench, stage)))
     const line = judge.lineOf(result)
     console.log(`        ${line}`)
-    const record = { name: scenario.name, ...more, ...result }
-    if (report !== undefined) appendFileSync(report, `${JSON.stringify(record)}\n`)
     const nothing = {} as A
-    const found = judge.problemsOf(result, scenario.allowed ?? nothing)
-    if (found.length > 0) problems.push(line, ...found)
+    const wrong = judge.problemsOf(result, scenario.allowed ?? nothing)
+    if (wrong.length > 0) problems.push(line, ...wrong)
     await scenario.also?.(result, bench, stage)
   } catch (error) {
     problems.push(String(error instanceof Error ? error.stack : error))
   }
   problems.push(...(await bench.stop()))
+  note({ name: scenario.name, ...more, ...found, problems })
   return problems
+}
+
+/** A line of the report. */
+export function note(record: object): void {
+  if (report !== undefined) appendFileSync(report, `${JSON.stringify(record)}\n`)
 }

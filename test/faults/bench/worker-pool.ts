@@ -14,12 +14,12 @@ export class WorkerPool<J extends AnyJob> {
     return this.#idle.pop() ?? new WorkerProcess<J>(this.#script)
   }
 
-  /** It has no job any more. */
+  /** The process has no job any more. */
   giveBack(worker: WorkerProcess<J>): void {
     this.#idle.push(worker)
   }
 
-  /** Ends those that wait for work. */
+  /** Ends the processes that wait for work. */
   async end(): Promise<void> {
     await Promise.all(this.#idle.splice(0).map((worker) => worker.end()))
   }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Answer, AnyJob, Job, Order, WorkerReport } from './job.js'
 
-/** After a kill the numbers go on far from those of before, of which the last is unknown. */
+/** The distance of the numbers after a kill from the earlier ones, the last of which is unknown. */
 const NUMBERS_PER_LIFE = 100_000
 
 /** The bench's end of a worker. After a kill it can be started again as what it was. */
@@ -15,13 +15,13 @@ export class WorkerProcess<J extends AnyJob = Job> {
   #mayEnd = false
   #job: J | undefined
   #lives = 0
-  /** What the process holds without a job. */
+  /** The memory that the process holds without a job. */
   idle: Pick<WorkerReport, 'resources' | 'heapBytes'> = { resources: Infinity, heapBytes: Infinity }
   prepare: Order<J> | undefined
   /** Called when the process ends by itself. */
   onUnexpectedEnd: (why: string) => void = () => {}
 
-  /** Of the program `script`, which serves orders. */
+  /** Starts the program `script`, which serves orders. */
   constructor(script: URL) {
     this.#script = fileURLToPath(script)
     this.#child = this.#spawn()
@@ -42,7 +42,7 @@ export class WorkerProcess<J extends AnyJob = Job> {
     this.#job = undefined
   }
 
-  /** Resolves when it is carried out. */
+  /** Resolves when the order is carried out. */
   async order(order: Order<J>): Promise<WorkerReport | undefined> {
     const id = ++this.#ids
     const answer = await new Promise<Answer>((resolve, reject) => {
@@ -57,7 +57,7 @@ export class WorkerProcess<J extends AnyJob = Job> {
     return (await this.order({ kind: 'report' })) as WorkerReport
   }
 
-  /** From now on, and after a kill, it writes into this file. */
+  /** The process writes into this file from now on, also after a kill. */
   async turnTo(ledger: string): Promise<void> {
     if (this.#job === undefined) return
     this.#job = { ...this.#job, ledger }

@@ -16,9 +16,9 @@ import { Ledger, codeOf } from './ledger.js'
 import { realNow, serve, type Program } from './serve.js'
 
 /** A message that is due sooner is neither cancelled nor put off: who is first would be chance. */
-const AMENDABLE_MS = 200
+const CHANGEABLE_MS = 200
 const RETRY_MS = 100
-/** So often several are offered with one call, and so many. */
+/** The share of calls that offer several messages, and their number. */
 const MANY_SHARE = 0.05
 const MANY = 3
 
@@ -48,7 +48,7 @@ class Worker implements Program {
       this.#delayed = this.#client.getDelayedQueue(queue, { layout: job.layout, deliver: job.role === 'transferrer' })
   }
 
-  /** One that delivers listens; how long its process takes until then says nothing about deliveries. */
+  /** Resolves when a delivering process listens; the time until then says nothing about deliveries. */
   async ready(): Promise<void> {
     if (this.#job.role === 'transferrer') await this.#listening
   }
@@ -127,7 +127,8 @@ class Worker implements Program {
       return this.#noteFailure(n, error)
     }
     this.#ledger.note(['ok', n, dueOf(ticket)])
-    if (this.#job.load.amend && delay > AMENDABLE_MS && dice < 0.2) await this.#amend(n, ticket, dice < 0.1)
+    if (this.#job.load.changes && delay > CHANGEABLE_MS && dice < 0.2)
+      await this.#cancelOrReschedule(n, ticket, dice < 0.1)
   }
 
   async #several(): Promise<void> {
@@ -154,7 +155,7 @@ class Worker implements Program {
     this.#ledger.note(unknown ? ['lost answer', n] : ['no', n, codeOf(error)])
   }
 
-  async #amend(n: number, ticket: Ticket, cancel: boolean): Promise<void> {
+  async #cancelOrReschedule(n: number, ticket: Ticket, cancel: boolean): Promise<void> {
     this.#ledger.note([cancel ? 'cancelling' : 'moving', n, dueOf(ticket)])
     try {
       if (cancel) this.#ledger.note(['cancel', n, await this.#queue.cancel(ticket)])

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { VISIBILITY_MS, type Item, type Received } from './messages.js'
 
-/** What was said to a consumer that answered a lease; `unknown`: nothing. */
+/** The reply to a consumer that answered a lease; `unknown`: no reply. */
 export type LeaseAnswer = 'ok' | 'lost' | 'unknown'
 
 export interface Delivery {
   readonly lease: string
-  /** By the clock of Redis. */
+  /** A time of the Redis clock. */
   readonly polledAt: number
-  /** By the clock of this machine, when the answer was there. */
+  /** When the answer arrived, by the clock of this machine. */
   readonly at: number
   readonly attempt: number
   how?: 'acknowledged' | 'failed'
@@ -16,10 +16,10 @@ export interface Delivery {
   answeredAt?: number
 }
 
-/** What is known of a message. */
+/** The bench's record of a message. */
 export interface Message {
   readonly item: Item
-  /** `unknown`: no answer said that it was accepted, and it may be there. */
+  /** `unknown`: no answer accepted the message, and it may be there. */
   state: 'unknown' | 'accepted'
   outcome?: string
   /** Requests that may have brought it. */
@@ -29,15 +29,15 @@ export interface Message {
   dueAt?: number
   cancel?: { readonly from: number; to: number; done: boolean | null }
   readonly deliveries: Delivery[]
-  /** The journal says that it was handled, where the answer to its lease was lost. */
+  /** The journal reports that the message was handled, if the answer to its lease was lost. */
   isHandled: boolean
-  /** It was pushed in this round. */
+  /** The message was pushed in this round. */
   round: number
 }
 
-/** When Redis lost what it had written. By the clock of this machine. */
+/** When Redis lost some of its writes, by the clock of this machine. */
 export interface Loss {
-  /** All that was written before is there again; `-Infinity`: nothing is. */
+  /** All earlier writes are there again; `-Infinity`: none are. */
   readonly back: number
   readonly from: number
 }
@@ -59,11 +59,11 @@ const APART_MS = 100
 /** Where Redis is away, what was accepted is added by another instance after 30 s, which looks each 5 s. */
 const ADOPTED_MS = 40_000
 
-/** What a round allows. */
+/** The deviations that a round allows. */
 export interface Rules {
-  /** Instances fail, and Redis does not: nothing is late, and nothing comes twice. */
+  /** Instances fail, and Redis does not: no message is late or comes twice. */
   readonly isRedisWell: boolean
-  /** So much later than on a quiet machine things may come. */
+  /** The additional delay of messages in comparison with a quiet machine. */
   readonly lagMs: () => number
 }
 
@@ -72,7 +72,7 @@ export class Books {
   readonly messages = new Map<string, Message>()
   readonly losses: Loss[] = []
   readonly problems: Problem[] = []
-  /** The latest a message came after it was due and accepted, in the rounds in which Redis was well. */
+  /** The longest delay of a message after it was due and accepted, in rounds without a failure of Redis. */
   worstLateMs = 0
   round = 0
 
@@ -113,7 +113,7 @@ export class Books {
     return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
   }
 
-  /** What must lie there. */
+  /** The messages that must be there. */
   far(): Message[] {
     return [...this.messages.values()].filter((message) => isExpected(message) && isFar(message))
   }
@@ -126,7 +126,7 @@ export class Books {
     this.problems.push({ wrong, text })
   }
 
-  /** What the rules say of the messages of this round. */
+  /** Checks the messages of this round. */
   judge(rules: Rules): void {
     for (const message of this.messages.values()) {
       if (message.round !== this.round) continue

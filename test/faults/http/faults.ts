@@ -1,10 +1,10 @@
 import type { HttpBench } from './bench.js'
 import { VISIBILITY_MS } from './messages.js'
 
-/** What happens to a bench, with the healing. */
+/** A fault that happens to a bench, and its repair. */
 export interface HttpFault {
   readonly name: string
-  /** Redis and its lines work: nothing comes late, early or twice. */
+  /** Redis and its connections work: no message comes late, early or twice. */
   readonly isRedisWell?: true
   /** CI has it, too. */
   readonly isShort?: true
@@ -12,13 +12,13 @@ export interface HttpFault {
 }
 
 const CROWD = 30
-/** Longer than the visibility: what the instance has is with others by then. */
+/** Longer than the visibility: by then others have the messages of the instance. */
 const AWAY = { min: VISIBILITY_MS + 1_000, max: VISIBILITY_MS + 3_000 }
-/** With `everysec`, Redis answers so long before it writes, at most. */
+/** The longest time between an answer of Redis and its write to disk with `everysec`. */
 const POSTPONED_MS = 2_000
 
-/** Redis dies while messages are pushed and removed, and comes back without anything. */
-async function wipe(bench: HttpBench, meanwhile = async (): Promise<void> => {}): Promise<void> {
+/** Redis dies while messages are pushed and removed, and comes back without anything. The result resolves when the pushes and removals have ended. */
+async function wipe(bench: HttpBench, meanwhile = async (): Promise<void> => {}): Promise<() => Promise<void>> {
   const { place, books, traffic } = bench
   const removing = traffic.pushAndRemove(CROWD)
   await bench.pause(20, 300)
@@ -27,10 +27,10 @@ async function wipe(bench: HttpBench, meanwhile = async (): Promise<void> => {})
   await meanwhile()
   await bench.pause(200, 1_200)
   await place.restartEmpty()
-  await removing
+  return () => removing
 }
 
-/** Redis dies, and comes back as it was before messages were removed. */
+/** Redis dies, and returns in its state before messages were removed. */
 async function goBack(bench: HttpBench): Promise<void> {
   const { place, books, traffic } = bench
   const remove = await traffic.pushForRemoval(CROWD)
@@ -45,7 +45,7 @@ async function goBack(bench: HttpBench): Promise<void> {
 }
 
 export const HTTP_FAULTS: readonly HttpFault[] = [
-  { name: 'Redis is killed and comes back without data', isShort: true, fault: (bench) => wipe(bench) },
+  { name: 'Redis is killed and comes back without data', isShort: true, fault: async (bench) => (await wipe(bench))() },
   { name: 'Redis is killed and comes back with an old snapshot', isShort: true, fault: goBack },
   {
     name: 'Redis is killed and comes back without its last second',
@@ -136,10 +136,10 @@ export const HTTP_FAULTS: readonly HttpFault[] = [
   },
   {
     name: 'an instance is killed while Redis loses its data',
-    isShort: true,
     async fault(bench) {
       const instance = bench.oneInstance()
-      await wipe(bench, () => instance.end('SIGKILL').then(() => undefined))
+      const removed = await wipe(bench, () => instance.end('SIGKILL').then(() => undefined))
+      await removed()
       await instance.start()
     },
   },
@@ -164,14 +164,16 @@ export const HTTP_FAULTS: readonly HttpFault[] = [
   {
     name: 'Redis loses its data while SQL is stopped',
     async fault(bench) {
-      bench.sql.pause?.(true)
-      try {
+      const lose = async (): Promise<() => Promise<void>> => {
         await bench.pause(300, 1_000)
-        await wipe(bench)
+        const removed = await wipe(bench)
         await bench.pause(0, 1_000)
-      } finally {
-        bench.sql.pause?.(false)
+        return removed
       }
+      bench.sql.pause?.(true)
+      const removed = await lose().finally(() => bench.sql.pause?.(false))
+      // only now, as without SQL no push is accepted
+      await removed()
     },
   },
 ]

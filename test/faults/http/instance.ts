@@ -43,7 +43,7 @@ export class Instance {
     return `http://127.0.0.1:${this.port}`
   }
 
-  /** What it has said last. */
+  /** The last output of the instance. */
   get output(): string {
     return this.#output
   }
@@ -52,7 +52,7 @@ export class Instance {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Resolves when it takes requests. */
+  /** Resolves when the instance takes requests. */
   async start(): Promise<void> {
     const child = spawn(process.execPath, [this.#program, ...this.#args], {
       env: { ...process.env, NODE_ENV: 'production' },
@@ -80,7 +80,7 @@ export class Instance {
     this.#child?.kill(signal)
   }
 
-  /** Resolves with its exit code, when it has ended. */
+  /** Resolves with the exit code when the instance has ended. */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
     const child = this.#child
     if (child === undefined || !this.isAlive) return child?.exitCode ?? null

@@ -20,5 +20,5 @@ export interface Received {
   readonly body: unknown
 }
 
-/** How long a consumer has a message. */
+/** The visibility of a message that a consumer has. */
 export const VISIBILITY_MS = 3_000

@@ -12,7 +12,7 @@ export interface HttpProgram {
   remove(): void
 }
 
-/** @param fault is put into the journal, for which the bench has to find it */
+/** @param fault is put into the journal, and the bench must find it */
 export async function buildHttpProgram(fault?: Fault): Promise<HttpProgram> {
   const entries = { serve: join(SERVER, 'cli/serve.ts'), journal: join(SERVER, 'cli/journal.ts') }
   const bundle = await bundleOf(entries, fault)

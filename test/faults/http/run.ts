@@ -5,8 +5,10 @@ import type { Problem } from './books.js'
 import { HTTP_FAULTS, type HttpFault } from './faults.js'
 import { buildHttpProgram, type HttpProgram } from './program.js'
 
-/** With a planted fault, what has not come by then does not come. */
-const PLANT_DRAIN_MS = 15_000
+/** With a planted fault, a message that has not come by then does not come: twice the time after which accepted messages are added. */
+const PLANT_DRAIN_MS = 60_000
+/** Where others use the machine, a message may be this late; a stuck one comes later or not at all, and the round waits for it this long. */
+const [TOLERATED_MS, PATIENT_DRAIN_MS] = [120_000, 240_000]
 /** A planted fault that shows only sometimes gets so many rounds. */
 const PLANT_ROUNDS = 4
 
@@ -14,9 +16,22 @@ export interface HttpOutcome {
   readonly kind: Kind
   readonly name: string
   readonly problems: readonly Problem[]
+  /** `undefined` without a result, and at the end. */
+  readonly round: Round | undefined
+  /** The comparison of SQL and Redis after all faults. */
+  readonly isEnd: boolean
 }
 
-/** Planted in the journal, each has to be found by the fault whose name begins so. */
+/** The search for a planted fault: the round, and what was found instead. */
+export interface HttpSearch {
+  readonly plant: Plant
+  readonly kind: Kind
+  readonly rounds: number
+  readonly found: Problem | undefined
+  readonly others: readonly Problem[]
+}
+
+/** The faults to plant in the journal; the bench's fault with the name `shownBy` must show each. */
 export const HTTP_PLANTS: readonly { readonly plant: Plant; readonly shownBy: string; readonly foundAs: string }[] = [
   {
     plant: plantOf('what SQL knows as open is not put back'),
@@ -48,11 +63,13 @@ export function plannedHttp(seed: number, count: number, faults: readonly HttpFa
 
 interface How {
   readonly seed: number
+  /** Whether others use the machine: then only what is very late is a problem. */
+  readonly isShared: boolean
   readonly say: (line: string) => void
   readonly onOutcome: (outcome: HttpOutcome) => void
 }
 
-/** Does the faults on each database beside the others, those of one after the other. */
+/** Plays the faults of all databases at the same time, and those of one database one after another. */
 export async function runHttpFaults(faults: readonly HttpFault[], kinds: readonly Kind[], how: How): Promise<void> {
   const program = await buildHttpProgram()
   try {
@@ -75,24 +92,26 @@ async function runOn(
   kind: Kind,
   program: HttpProgram,
   faults: readonly HttpFault[],
-  { seed, say, onOutcome }: How,
+  { seed, isShared, say, onOutcome }: How,
 ): Promise<void> {
   let bench: HttpBench | undefined
   try {
     for (const [at, { name, fault, isRedisWell = false }] of faults.entries()) {
       let problems: readonly Problem[]
-      let line = 'no result'
+      let round: Round | undefined
       try {
-        bench ??= await HttpBench.start(kind, program, seed + at)
-        const round = await bench.round(fault, isRedisWell)
+        bench ??= await HttpBench.start(kind, program, seed + at, {
+          ...(isShared && { toleratedMs: TOLERATED_MS, drainMs: PATIENT_DRAIN_MS }),
+        })
+        round = await bench.round(fault, isRedisWell)
         problems = round.problems
-        line = lineOf(round, isRedisWell)
       } catch (error) {
         problems = [{ wrong: 'other', text: String(error instanceof Error ? error.stack : error) }]
       }
+      const line = round === undefined ? 'no result' : lineOf(round, isRedisWell)
       say(`${problems.length === 0 ? 'ok' : 'FAILED'} ${kind}: ${name}: ${line}`)
       for (const { wrong, text } of problems.slice(0, 10)) say(`    ${wrong}: ${text}`)
-      onOutcome({ kind, name, problems })
+      onOutcome({ kind, name, problems, round, isEnd: false })
       if (problems.length === 0) continue
       // what went wrong must not disturb the next ones
       say(bench?.output ?? '')
@@ -103,29 +122,29 @@ async function runOn(
     const name = 'SQL and Redis agree at the end'
     say(`${problems.length === 0 ? 'ok' : 'FAILED'} ${kind}: ${name}`)
     for (const { wrong, text } of problems) say(`    ${wrong}: ${text}`)
-    onOutcome({ kind, name, problems })
+    onOutcome({ kind, name, problems, round: undefined, isEnd: true })
   } finally {
     await bench?.stop()
   }
 }
 
-/** Whether the bench finds a fault that was put into the journal: in which round, or how it did not. */
+/** Whether the bench finds a fault that was put into the journal. */
 export async function findHttpPlant(
   { plant, shownBy, foundAs }: (typeof HTTP_PLANTS)[number],
   kind: Kind,
   seed: number,
-): Promise<{ readonly rounds: number; readonly found: Problem | undefined; readonly others: readonly Problem[] }> {
+): Promise<HttpSearch> {
   const shows = HTTP_FAULTS.find(({ name }) => name === shownBy)
   if (shows === undefined) throw new Error(`there is no fault "${shownBy}"`)
   const program = await buildHttpProgram(plant)
-  const bench = await HttpBench.start(kind, program, seed, PLANT_DRAIN_MS)
+  const bench = await HttpBench.start(kind, program, seed, { drainMs: PLANT_DRAIN_MS, toleratedMs: Infinity })
   try {
     let problems: readonly Problem[] = []
     for (let rounds = 1; ; rounds++) {
       problems = (await bench.round(shows.fault, false)).problems
       const found = problems.find(({ wrong }) => wrong === foundAs)
       if (found !== undefined || problems.length > 0 || rounds === PLANT_ROUNDS)
-        return { rounds, found, others: problems }
+        return { plant, kind, rounds, found, others: problems }
     }
   } finally {
     await bench.stop()

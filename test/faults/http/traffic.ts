@@ -7,7 +7,7 @@ const MOST_ITEMS = 4
 const MOST_DELAY_MS = 1_500
 const FAR_MS = 86_400_000
 const SHARES = { far: 0.05, fails: 0.08, removed: 0.12, batch: 0.3 } as const
-/** What got no answer that accepts it is pushed again under its id, so often: an application that must not lose anything. */
+/** The most pushes of a message under its id until an answer accepts it, as by an application that must not lose messages. */
 const ATTEMPTS = 60
 const AGAIN_MS = 250
 /** While Redis is away, a push takes 10 s until the journal answers for it. */
@@ -37,7 +37,7 @@ interface Asked {
 /** Clients of the service that push, receive, acknowledge and remove over HTTP, and the books of what they were answered. */
 export class Traffic {
   readonly books: Books
-  /** What was not answered as it should be, of this round. */
+  /** The wrong answers of this round. */
   failures: Failure[] = []
   readonly #urls: readonly string[]
   readonly #key: string
@@ -89,7 +89,7 @@ export class Traffic {
     while (this.#underWay.size > CONSUMERS) await new Promise((resolve) => setTimeout(resolve, 20))
   }
 
-  /** So many messages of tomorrow. */
+  /** The number of messages that are due tomorrow. */
   async fillBacklog(count: number): Promise<void> {
     for (let left = count; left > 0; left -= 500)
       await this.#pushBatch(Array.from({ length: Math.min(500, left) }, () => ({ ...this.#draw(), delay: FAR_MS })))
@@ -112,14 +112,14 @@ export class Traffic {
     return async () => void (await Promise.all(messages.map((message) => this.#remove(message))))
   }
 
-  /** What the service says of a message; `undefined` where it does not know it. */
+  /** The service's description of a message; `undefined` if the service does not know it. */
   async find(id: string): Promise<Record<string, unknown> | undefined> {
     const { status, body } = await this.ask('GET', `${this.#topic}/messages/${encodeURIComponent(id)}`)
     if (status !== 200 && status !== 404) throw new Error(`GET of ${id}: ${status} ${JSON.stringify(body)}`)
     return status === 200 ? body : undefined
   }
 
-  /** When each message that waits is due, by id. */
+  /** The due times of the waiting messages, by id. */
   async waiting(): Promise<Map<string, number>> {
     const found = new Map<string, number>()
     for (let cursor = ''; ;) {
@@ -185,7 +185,7 @@ export class Traffic {
     return message
   }
 
-  /** Gives those that were accepted. */
+  /** Returns the accepted messages. */
   async #pushBatch(items: readonly Item[]): Promise<Message[]> {
     const messages = items.map((item) => this.books.begin(item))
     const isLines = this.#random() < 0.5

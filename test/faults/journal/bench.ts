@@ -14,17 +14,17 @@ const EVERY_MS = 25
 const MOST_ITEMS = 4
 const MOST_DELAY_MS = 1_500
 const FAR_MS = 86_400_000
-/** So many messages lie in each queue that a restore takes two pages. */
+/** The messages of each queue, enough for a restore of two pages. */
 const BACKLOG = 1_500
 const SHARES = { far: 0.05, fail: 0.08, poison: 0.02, park: 0.02, cancelled: 0.12 } as const
-/** What got no answer is added again under its id, so often. */
+/** The most additions of a message under its id until there is an answer. */
 const ATTEMPTS = 6
 const AGAIN_MS = 250
-/** Before a fault, so that all is in full swing, and after it. */
+/** The time of load before a fault and after it. */
 const LEAD_MS = 1_000
 /** A restore that was killed is taken over when its lease of 15 s is over; adopting waits for 5 s. */
 const DRAIN_MS = 90_000
-/** Of so many looks at what is open, one asks for dead letters. */
+/** One of this many checks of open messages asks for dead letters. */
 const LOOKS = 40
 const MOST_LOST = 5
 const STOP_MS = 15_000
@@ -166,13 +166,13 @@ export class Bench {
     }
   }
 
-  /** Each page of a restore takes so much longer, in those members that are there. */
+  /** Delays each page of a restore by this time, in the running members. */
   async slowRestores(pageMs: number): Promise<void> {
     const ready = this.members.filter((member) => member.isReady)
     await Promise.all(ready.map((member) => member.order({ kind: 'slow', pageMs }).catch(() => undefined)))
   }
 
-  /** By hand, in several members at once. */
+  /** A restore by hand, in several members at once. */
   async restoreByHand(): Promise<void> {
     const span: Span = { from: Date.now(), to: Infinity }
     this.books.restores.push(span)
@@ -249,7 +249,7 @@ export class Bench {
     )
   }
 
-  /** As an application does it that must not lose anything; gives those that were accepted. */
+  /** Adds messages as an application that must not lose any; returns the accepted ones. */
   async #add(items: readonly Item[]): Promise<Message[]> {
     const messages = items.map((item) => this.books.begin(item, digestOf(item.payload)))
     let open: readonly Message[] = messages
@@ -308,7 +308,7 @@ export class Bench {
     return { ...this.#draw(), delay: min + Math.floor(this.random() * (max - min)) }
   }
 
-  /** Everything that is due was handled, nothing is in the making, and SQL and Redis agree. */
+  /** Waits until each due message was handled, no call is under way, and SQL and Redis agree. */
   async #settle(): Promise<void> {
     const { books } = this
     await this.#allHandled()

@@ -12,29 +12,29 @@ export type Answered = Extract<Said, { said: 'answered' }>
 
 /** A delivery, and what was said of it. */
 interface Delivery extends Claim {
-  /** `undefined` until it was answered. */
+  /** `undefined` until the consumer has answered. */
   how?: 'done' | 'failed'
   /** Whether Redis took the answer; `null`: unknown. */
   effect?: boolean | null
   answeredAt?: number
 }
 
-/** What is known of a message. */
+/** The bench's record of a message. */
 export interface Message {
   readonly item: Item
   readonly digest: string
-  /** `unknown`: its producer got no answer, and it may be there. */
+  /** `unknown`: the producer got no answer, and the message may be there. */
   state: 'unknown' | 'accepted' | 'refused'
-  /** An attempt to add it got no answer that says what was done. */
+  /** An attempt to add the message got no answer with its outcome. */
   mayBeThere: boolean
-  /** Added after such an attempt: if that one had added it, too, and it was handled already, it comes once more. */
+  /** The message was added after such an attempt: if that one had added it too, and it was already handled, it comes once more. */
   isAgain: boolean
-  /** When it was handled that came again as it was added again: once. */
+  /** When the message was handled that may come again once, because it was added again. */
   excusedAfter?: number
   /** Whether a producer is at it. */
   isPending: boolean
   outcome?: 'added' | 'kept' | 'journalled'
-  /** When the attempt that was accepted began. */
+  /** When the accepted attempt began. */
   askedAt?: number
   acceptedAt?: number
   dueAt?: number
@@ -42,28 +42,28 @@ export interface Message {
   /** `done` is `null` when its outcome is unknown. */
   cancel?: { readonly from: number; readonly to: number; readonly done: boolean | null }
   readonly deliveries: Delivery[]
-  /** It was found among the dead letters: the answer to its last poll can be lost, and then no consumer says that it failed. */
+  /** The message was found among the dead letters: if the answer to its last poll is lost, no consumer reports its failure. */
   isDead?: boolean
-  /** So many of them were judged, and are as they should be. */
+  /** The number of judged messages that are as they should be. */
   judged: number
-  /** What lay in Redis of a message that is parked, when so many deliveries had come. */
+  /** The data in Redis of a parked message after this number of deliveries. */
   parked?: { readonly dueAt: number; readonly attempts: number; readonly deliveries: number }
 }
 
-/** When Redis lost what it had written. Times are the machine's. */
+/** When Redis lost some of its writes. The times are of the machine's clock. */
 export interface Loss {
   readonly what: string
-  /** All that was written before is there again; `-Infinity`: nothing is. */
+  /** All earlier writes are there again; `-Infinity`: none are. */
   readonly back: number
   readonly from: number
   to: number
   /** The time `to` by the Redis clock. */
   toAtRedis: number
-  /** When a journal said that Redis has forgotten something: from then on all that is handled is recorded. */
+  /** When a journal reported that Redis has lost data: from then on each handled message is recorded. */
   seenAt: number
-  /** When everything was restored. */
+  /** When all data was restored. */
   restoredAt: number
-  /** SQL or a member failed at about the same time, so that more was not drained. */
+  /** `false`: SQL or a member failed at about the same time, so more changes were not drained. */
   readonly isAlone: boolean
 }
 
@@ -76,11 +76,11 @@ export interface Span {
 export const WRONGS = ['lost', 'early', 'cancelled', 'twice', 'refused', 'changed', 'verify', 'other'] as const
 export type Wrong = (typeof WRONGS)[number]
 
-/** A change of the last moments: so long it may take SQL, which is well, to have it, on a machine that is busy. */
+/** The longest time until a change is in a working SQL database, on a busy machine. */
 const DRAIN_MS = 15_000
 /** Between an adoption and its end, when its member says so. */
 const ADOPTED_MS = 10_000
-/** What is due is with a consumer so soon, on a machine that is busy. */
+/** The longest time until a consumer gets a due message, on a busy machine. */
 const TAKEN_MS = 5_000
 /** Between what happens and what a process says of it: on a machine that is busy, a process waits for its turn. */
 const SLACK_MS = 1_000
@@ -112,7 +112,7 @@ export class Books {
     return message
   }
 
-  /** Gives whether it has to be tried again. */
+  /** Returns whether to try again. */
   answered(message: Message, answer: AddAnswer, askedAt: number): boolean {
     if ('outcome' in answer) {
       message.state = 'accepted'
@@ -157,24 +157,24 @@ export class Books {
     return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
   }
 
-  /** Those of them that may be dead, which no consumer has said. */
+  /** The open messages that may be dead letters without a report of a consumer. */
   perhapsDead(): Message[] {
     return this.open().filter(({ item, deliveries }) => item.payload.kind === 'poison' && deliveries.length > 0)
   }
 
-  /** What must lie in Redis. */
+  /** The messages that must be in Redis. */
   far(): Message[] {
     return [...this.messages.values()].filter((message) => isExpected(message) && isFar(message))
   }
 
-  /** What must be a dead letter. */
+  /** The messages that must be dead letters. */
   dead(): Message[] {
     return [...this.messages.values()].filter(
       (message) => isExpected(message) && message.item.payload.kind === 'poison' && isOver(message),
     )
   }
 
-  /** Compares what is there; returns what differs. */
+  /** Compares the messages with those that were found; returns the ones that differ. */
   compare(messages: readonly Message[], found: readonly (Lying | null)[], where: 'queue' | 'dead letters'): Message[] {
     const missing: Message[] = []
     messages.forEach((message, at) => {
@@ -203,7 +203,7 @@ export class Books {
     return missing
   }
 
-  /** What the rules say of all messages; `flows`: what SQL has of those that came again. */
+  /** Checks all messages; `flows`: the changes in SQL of the messages that came again. */
   judge(flows: ReadonlyMap<string, Flow>): void {
     for (const message of this.messages.values()) {
       const { item, deliveries } = message
@@ -218,12 +218,12 @@ export class Books {
     }
   }
 
-  /** Those that came again after they had been handled. */
+  /** The messages that came again after they had been handled. */
   repeated(): string[] {
     return [...this.messages.values()].filter((message) => repeats(message).length > 0).map(({ item }) => item.id)
   }
 
-  /** All is as it should be; what comes from now on is judged for itself. */
+  /** Notes that SQL and Redis agree; only later deliveries are still judged. */
   agreed(): void {
     for (const message of this.messages.values()) message.judged = message.deliveries.length
     this.agreedAt = Date.now()
@@ -233,7 +233,7 @@ export class Books {
     this.#wrong('lost', `${message.item.id}: ${what}: ${story(message)}; ${why}`)
   }
 
-  /** What `verify` said. */
+  /** Notes a difference that `verify` reported. */
   differs(text: string): void {
     this.#wrong('verify', text)
   }
@@ -345,10 +345,10 @@ function recordedFrom({ back, to, seenAt, restoredAt }: Loss): number {
   return Math.min(back > -Infinity ? to : seenAt, restoredAt)
 }
 
-/** What the bench says where there was no process to ask. */
+/** The answer of the bench if there was no process to ask. */
 export const NOT_SENT = 'no process is there'
 
-/** Errors with which surely nothing was done. */
+/** The errors of calls that certainly changed nothing. */
 const DEFINITE = new Set(['ERR_JOURNAL_FULL', 'ERR_JOURNAL_TOO_LARGE', 'ERR_JOURNAL_ACCESS', 'ERR_INVALID_ARGUMENT'])
 const FAR_MS = 600_000
 
@@ -365,7 +365,7 @@ function isDone({ how, effect }: Delivery): boolean {
   return how === 'done' && effect === true
 }
 
-/** Nothing more has to come of it. */
+/** Whether the message need not come again. */
 function isOver({ item, deliveries, isDead = false }: Message): boolean {
   if (isDead) return true
   if (item.payload.kind !== 'poison') return deliveries.some(({ how, effect }) => how === 'done' && effect !== false)
@@ -392,7 +392,7 @@ function repeats({ deliveries, judged }: Message): Repeat[] {
   })
 }
 
-/** It was handled since Redis was there again. By the Redis clock alone: it does not matter how long a process waits for its turn. */
+/** Whether the message was handled after Redis had returned. Uses only the Redis clock, so that waits of a process for its turn do not matter. */
 function isRecorded(flow: Flow, { toAtRedis }: Loss, { atRedis: { done, claimed } }: Repeat): boolean {
   return flow.some(({ change, at }) => change === 'acknowledged' && at >= Math.max(toAtRedis, done) && at <= claimed)
 }

@@ -15,7 +15,7 @@ const VISIBILITY_MS = 3_000
 const HANDLING_MS = 15
 const RETRY_MS = 100
 const AGAIN_MS = 100
-/** What is parked is due long after all is over. */
+/** Parked messages are due long after the end of the run. */
 const PARKED_MS = 7_200_000
 
 let client: RedelayedClient | undefined

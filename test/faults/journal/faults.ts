@@ -6,28 +6,28 @@ import type { MemberProcess } from './member-process.js'
 import { SentinelPlace, SinglePlace } from './place.js'
 import type { Point } from './protocol.js'
 
-/** What happens to a bench, with the healing. */
+/** A fault that happens to a bench, and its repair. */
 export interface JournalFault {
   readonly name: string
   readonly place: 'single' | 'sentinel'
-  /** The database has to be a server. */
+  /** The database must be a server. */
   readonly needsServer?: true
-  /** It takes minutes, or shows more on a machine that is busy: only in the long form. */
+  /** Runs only in the long form: it takes minutes, or shows more on a busy machine. */
   readonly isLong?: true
-  /** The database's disk has to be one that can be filled. */
+  /** The database must have a disk that can be filled. */
   readonly needsQuota?: true
   readonly fault: (bench: Bench) => Promise<void>
 }
 
 const POINT_MS = 60_000
-/** With `everysec`, Redis answers so long before it writes, at most. */
+/** The longest time between an answer of Redis and its write to disk with `everysec`. */
 const POSTPONED_MS = 2_000
 const CROWD = 40
 /** After each page of a slow restore: consumers handle many messages meanwhile. */
 const SLOW_MS = 700
-/** Some pages are read after the first pause: what is due meanwhile was handled when their turn comes. */
+/** Some pages are read after the first pause: messages that become due meanwhile are handled before their page. */
 const SLOW_BACKLOG = 6_000
-/** MariaDB can also end where it has no room for what it has promised. */
+/** MariaDB can also end if it has no room for changes that it has promised. */
 const FULL = /ERR_JOURNAL_FULL/
 const FULL_MS = 30_000
 const BULK = 50
@@ -56,7 +56,7 @@ async function losing(
   return loss
 }
 
-/** Redis dies, and comes back as it was before messages were cancelled. */
+/** Redis dies, and returns in its state before messages were cancelled. */
 async function goBack(bench: Bench, crowdMs: readonly [min: number, max: number]): Promise<Loss> {
   const place = single(bench)
   await bench.addCrowd(CROWD * 5, ...crowdMs)
@@ -116,7 +116,7 @@ async function killSql(bench: Bench): Promise<() => Promise<void>> {
   return () => bench.revive(member)
 }
 
-/** Gives what lets it go on. */
+/** Pauses SQL; returns a function that lets it go on. */
 function pauseSql({ sql, members }: Bench): () => void {
   if (sql.pause !== undefined) {
     sql.pause(true)

@@ -7,7 +7,7 @@ interface Waiting {
   readonly reject: (error: Error) => void
 }
 
-/** The process ended before it answered: its outcome is unknown. */
+/** The process ended before it answered: the outcome is unknown. */
 export class GoneError extends Error {}
 
 /** The bench's end of a process, which can be killed and started again as what it was. */
@@ -18,7 +18,7 @@ export class MemberProcess {
   readonly #waiting = new Map<number, Waiting>()
   #child: ChildProcess | undefined
   #calls = 0
-  /** Between its start and its end: it can be asked. */
+  /** Whether the process runs and can be asked. */
   isReady = false
 
   constructor(name: string, script: string, onSaid: (said: Said, from: MemberProcess) => void) {
@@ -75,7 +75,7 @@ export class MemberProcess {
     if (this.#child !== undefined && this.isAlive) await once(this.#child, 'exit')
   }
 
-  /** Ends what it began, and the process. */
+  /** Ends the calls of the process, and the process. */
   async stop(withinMs: number): Promise<void> {
     if (!this.isAlive) return
     this.isReady = false

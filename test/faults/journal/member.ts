@@ -1,15 +1,15 @@
 // A service process of the journal's fault bench: it has a journal with the queue attached, and does what the bench says.
 import { RedelayedError, codecs, createClient, type RedelayedClient, type ReliableQueue } from '../../../src/index.js'
-import { createJournal } from '../../../src/server/journal/journal.js'
+import { openJournal } from '../../../src/server/journal/journal.js'
 import type { Journal } from '../../../src/server/journal/journal.js'
 import type { JournalQueue } from '../../../src/server/journal/journal-queue.js'
 import type { AddAnswer, Answers, Flow, Item, Job, Lying, Order, Payload, Point } from './protocol.js'
 import { digestOf, machineNow, say, serve } from './serve.js'
 
 const RETRY_MS = 200
-/** Many times what a command may take, so that a busy machine brings nothing twice. */
+/** Many times the limit of a command, so that no message comes twice on a busy machine. */
 const ADOPT_AFTER_MS = 15_000
-/** So many differences are enough to know that there are some. */
+/** The most differences to collect. */
 const MOST_DIFFERENCES = 10
 
 let client: RedelayedClient | undefined
@@ -47,7 +47,7 @@ async function start({ name, client: options, queue: queueName, url }: Job): Pro
 async function opened(url: string): Promise<Journal> {
   for (;;) {
     try {
-      return await createJournal(
+      return await openJournal(
         { url, sweepMs: 500, adoptAfterMs: ADOPT_AFTER_MS },
         {
           afterCommit: () => pass('afterCommit'),

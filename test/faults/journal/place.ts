@@ -52,7 +52,7 @@ export class SinglePlace {
     return new SinglePlace(await standalone({ args: APPENDING, env: clock?.env ?? {} }), clock, shiftMs)
   }
 
-  /** Later, or a little earlier, than it was. */
+  /** Sets the date of Redis, later or a little earlier than it was. */
   moveDate(byMs: number): void {
     this.#shiftMs += byMs
     this.#clock?.set(this.#shiftMs)
@@ -76,12 +76,12 @@ export class SinglePlace {
     return this.#stage.server.kill('SIGKILL')
   }
 
-  /** From now on nothing is answered before it is in the file: otherwise that can take two seconds while a sync is under way. */
+  /** From now on Redis answers only after it has written to the file: otherwise the write can come two seconds later during a sync. */
   async writeAtOnce(): Promise<void> {
     await (await this.#stage.raw('')).config('SET', 'appendfsync', 'always')
   }
 
-  /** With all that it had written. */
+  /** Restarts Redis with all of its writes. */
   async restart(): Promise<void> {
     await this.#stage.server.restart(APPENDING)
     await this.healthy()
@@ -116,12 +116,12 @@ export class SinglePlace {
     await this.#append()
   }
 
-  /** How much of the append-only file there is. */
+  /** The size of the append-only file. */
   size(): number {
     return statSync(this.#increment).size
   }
 
-  /** What was written after `size` bytes was never synced, and goes. */
+  /** Restarts Redis without the bytes after `size`, which were never synced. */
   async restartCut(size: number): Promise<void> {
     truncateSync(this.#increment, size)
     await this.restart()
@@ -172,7 +172,7 @@ export class SentinelPlace {
     return new SentinelPlace(stage)
   }
 
-  /** Those of the bench's processes to a server. */
+  /** The connections of the bench's processes to a server. */
   async connectionsAt(port: number): Promise<string[]> {
     const redis = await this.stage.to(port)
     return String(await redis.client('LIST'))

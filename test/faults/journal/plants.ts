@@ -2,14 +2,14 @@ import { begin, replace, type Fault } from '../../simulation/plant.js'
 import type { Wrong } from './books.js'
 import type { Kind } from './sql.js'
 
-/** A fault that a change could bring into the journal, and what has to show it. */
+/** A fault that a change could bring into the journal, and the check that must show it. */
 export interface Plant extends Fault {
   readonly on: Kind
-  /** It is found soon and each time: the short form has it, too. */
+  /** Runs also in the short form, because it is found soon and each time. */
   readonly isShort?: true
   /** Names of faults begin with these; they are done in turn until one shows it. */
   readonly shownBy: readonly string[]
-  /** One of these has to be found: anything else could be of another cause. */
+  /** The bench must find one of these: other findings could have another cause. */
   readonly foundAs: readonly Exclude<Wrong, 'other'>[]
 }
 

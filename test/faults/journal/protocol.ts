@@ -3,10 +3,10 @@ import type { ClientOptions } from '../../../src/index.js'
 /** The clients of the bench's processes wait so long for an answer, and may repeat what had none. */
 export const COMMAND_TIMEOUT_MS = 2_000
 
-/** What a message carries. */
+/** The payload of a message. */
 export interface Payload {
   readonly n: number
-  /** `fail`: its first handling fails; `poison`: each does; `park`: after it has failed it waits for hours. */
+  /** `fail`: the first handling fails; `poison`: each handling fails; `park`: after a failure the message waits for hours. */
   readonly kind: 'usual' | 'fail' | 'poison' | 'park'
   readonly text: string
 }
@@ -21,12 +21,12 @@ export interface Item {
   readonly deliveryLimit: number
 }
 
-/** What a process works on. */
+/** The job of a process. */
 export interface Job {
   readonly name: string
   readonly client: ClientOptions
   readonly queue: string
-  /** Of the journal; the consumers have none. */
+  /** The URL of the journal's database; consumers have none. */
   readonly url: string
 }
 
@@ -43,19 +43,19 @@ export interface Lying {
   readonly digest: string
 }
 
-/** What SQL has of a message, change by change, with times of the Redis clock. */
+/** The changes of a message in SQL, with times of the Redis clock. */
 export type Flow = readonly { readonly change: string; readonly at: number }[]
 
 export type Point = 'afterCommit' | 'afterAdd' | 'afterPage'
 
-/** From the bench to a process; each is answered. */
+/** A message from the bench to a process, which answers each. */
 export type Order =
   | { readonly kind: 'start'; readonly job: Job }
   | { readonly kind: 'add'; readonly items: readonly Item[] }
   | { readonly kind: 'cancel'; readonly id: string }
   /** The next time that the journal comes there, the process kills itself. */
   | { readonly kind: 'arm'; readonly point: Point | undefined }
-  /** From now on the journal waits for so long after each page of a restore. */
+  /** From now on the journal waits for this time after each page of a restore. */
   | { readonly kind: 'slow'; readonly pageMs: number }
   | { readonly kind: 'restore' }
   | { readonly kind: 'verify' }
@@ -81,7 +81,7 @@ export interface Answers {
   readonly stop: undefined
 }
 
-/** What a process says by itself. Times are the machine's. */
+/** A message of a process that is not an answer. The times are of the machine's clock. */
 export type Said =
   | { readonly said: 'forgotten' | 'restored' | 'adopted'; readonly queue: string }
   | { readonly said: 'error'; readonly code: string }
@@ -101,12 +101,12 @@ export interface Claim {
   readonly id: string
   readonly lease: string
   readonly attempt: number
-  /** By the Redis clock. */
+  /** A time of the Redis clock. */
   readonly visibleAt: number
   readonly polledAt: number
   readonly priority: number
   readonly headers: Readonly<Record<string, string>>
   readonly digest: string
-  /** By this machine's clock. */
+  /** A time of this machine's clock. */
   readonly at: number
 }

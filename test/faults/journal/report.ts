@@ -1,5 +1,4 @@
-import { spawnSync } from 'node:child_process'
-import { cpus } from 'node:os'
+import { plantSection, table, totals, wrongSection, type Origin } from '../pages.js'
 import { WRONGS, type Wrong } from './books.js'
 import type { Plant } from './plants.js'
 import type { Outcome, Search } from './run.js'
@@ -17,90 +16,48 @@ const TITLES: Readonly<Record<Wrong, string>> = {
 }
 const COUNTS = ['accepted', 'journalled', 'refused', 'unknown', 'cancelled', 'delivered', 'twice'] as const
 
-/** What a run found, as a page. */
+/** The page with the findings of a run. */
 export function report({
-  command,
-  commit,
-  minutes,
+  origin,
   planned,
   outcomes,
   searches,
 }: {
-  command: string
-  /** Of what was tested. */
-  commit: string
-  minutes: number
+  origin: Origin
   planned: number
   outcomes: readonly Outcome[]
   searches: readonly (Search & { readonly plant: Plant })[]
 }): string {
-  const kinds = [...new Set(outcomes.map(({ kind }) => kind))]
-  const names = [...new Set(outcomes.map(({ name }) => name))].sort()
+  const kinds = [...new Set([...outcomes.map(({ kind }) => kind), ...searches.map(({ plant }) => plant.on)])]
   const failed = outcomes.filter(({ problems }) => problems.length > 0)
-  const heads = ['times', ...COUNTS, ...WRONGS.map((wrong) => TITLES[wrong])]
-  const row = (title: string, some: readonly Outcome[]): string =>
-    `| ${[title, some.length, ...COUNTS.map((name) => sum(some, name)), ...WRONGS.map((wrong) => wrongs(some, wrong))].map(cell).join(' | ')} |`
+  const heads = ['fault', 'times', ...COUNTS, ...WRONGS.map((wrong) => TITLES[wrong])]
+  const cellsOf = (some: readonly Outcome[]): number[] => [
+    ...COUNTS.map((name) => some.reduce((all, { result }) => all + (result?.[name] ?? 0), 0)),
+    ...WRONGS.map((wrong) => some.flatMap(({ problems }) => problems.filter((each) => each.wrong === wrong)).length),
+  ]
   const lines = [
     '# Faults of the journal',
     '',
-    `Made by \`${command}\` at commit ${commit} in ${minutes.toFixed(1)} minutes. Node ${process.versions.node}, ${redisVersion()}, ` +
-      `${kinds.map(versionOf).join(', ')}, ${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}.`,
+    origin.sentence(...kinds.map(versionOf)),
     '',
     `${outcomes.length} of ${planned} faults, ${failed.length} of them with something wrong. After each one everything is handled to the end, each message is judged, and`,
     '`verify` compares SQL and Redis; [the journal](../../docs/journal.md#the-fault-bench) says how. "journalled" to "twice" are counts of messages:',
     'accepted while Redis did not answer; refused; without an answer for their producer; cancelled; handled more than once, inside of the documented window.',
     'The columns after "twice" must be 0.',
     '',
-    `| fault | ${heads.join(' | ')} |`,
-    `| --- | ${heads.map(() => '---:').join(' | ')} |`,
-    ...names.map((name) =>
-      row(
-        name,
-        outcomes.filter((each) => each.name === name),
-      ),
+    ...table(heads, totals(outcomes, cellsOf)),
+    ...wrongSection(
+      failed.map(({ kind, name, problems }) => ({
+        what: `${kind}: ${name}`,
+        problems: problems.map(({ wrong, text }) => `${wrong}: ${text}`),
+      })),
     ),
-    ...kinds.map((kind) =>
-      row(
-        `**${kind}**`,
-        outcomes.filter((each) => each.kind === kind),
-      ),
+    ...plantSection(
+      searches.map(({ plant, found, rounds }) => ({
+        ...{ what: plant.what, on: plant.on, rounds },
+        found: found.map((wrong) => TITLES[wrong]).join(', '),
+      })),
     ),
-    row('**all**', outcomes),
   ]
-  if (failed.length > 0) {
-    lines.push('', '## What was wrong', '')
-    for (const { kind, name, problems } of failed)
-      lines.push(...problems.map(({ wrong, text }) => `- ${kind}: ${name}: ${wrong}: ${text.replaceAll('\n', ' ')}`))
-  }
-  if (searches.length > 0) {
-    lines.push(
-      '',
-      '## Planted faults',
-      '',
-      '| planted | database | found in round | as |',
-      '| --- | --- | ---: | --- |',
-    )
-    for (const { plant, found, rounds } of searches) {
-      const how = found.map((wrong) => TITLES[wrong]).join(', ')
-      lines.push(`| ${plant.what} | ${plant.on} | ${rounds} | ${how === '' ? '**not found**' : how} |`)
-    }
-  }
   return `${lines.join('\n')}\n`
-}
-
-function sum(outcomes: readonly Outcome[], name: (typeof COUNTS)[number]): number {
-  return outcomes.reduce((all, { result }) => all + (result?.[name] ?? 0), 0)
-}
-
-function wrongs(outcomes: readonly Outcome[], wrong: Wrong): number {
-  return outcomes.reduce((all, { problems }) => all + problems.filter((each) => each.wrong === wrong).length, 0)
-}
-
-function cell(value: string | number): string {
-  return typeof value === 'number' ? value.toLocaleString('en') : value
-}
-
-function redisVersion(): string {
-  const { stdout } = spawnSync('redis-server', ['--version'], { encoding: 'utf8' })
-  return `Redis ${/v=(\S+)/.exec(stdout)?.[1] ?? 'of an unknown version'}`
 }

@@ -7,14 +7,14 @@ import type { Plant } from './plants.js'
 import { buildProgram, type Program } from './program.js'
 import { startSql, type Kind, type SqlServer } from './sql.js'
 
-/** So far the date of Redis is from the machine's: a process that has not heard from Redis yet takes its own date for that of Redis. */
+/** The distance between the dates of Redis and of the machine: a process without an answer of Redis takes its own date for that of Redis. */
 const APART_MS = 2_000
 /** A planted fault that shows only sometimes gets so many rounds. */
 const PLANT_ROUNDS = 12
-/** With a planted fault, what has not come by then does not come: twice the time after which what was accepted is added. */
+/** With a planted fault, a message that has not come by then does not come: twice the time after which accepted messages are added. */
 const PLANT_DRAIN_MS = 30_000
 
-/** A fault, and the database with which it is done. */
+/** A fault, and the database with which it is played. */
 export interface Step {
   readonly kind: Kind
   readonly fault: JournalFault
@@ -70,7 +70,7 @@ export async function runSteps(
   }
 }
 
-/** Those of one database and one place, one after the other. */
+/** The faults of one database and one place, one after another. */
 async function runLane(
   program: Program,
   steps: readonly Step[],
@@ -105,7 +105,7 @@ async function runLane(
   }
 }
 
-/** So many at a time; the results are in order. */
+/** Runs this many at a time; the results are in order. */
 export async function inParallel<T, R>(
   items: readonly T[],
   jobs: number,
@@ -123,7 +123,7 @@ export async function inParallel<T, R>(
 /** Whether a planted fault was found, and how. */
 export interface Search {
   readonly found: readonly Wrong[]
-  /** None: no fault that shows it can be done here. */
+  /** 0: no fault that shows the planted one can be played here. */
   readonly rounds: number
   readonly example: string
 }

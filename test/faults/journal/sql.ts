@@ -15,7 +15,7 @@ export interface SqlServer {
   /** SIGKILL of all its processes; `undefined` where it lives in a member. */
   readonly kill?: () => Promise<void>
   readonly restart?: () => Promise<void>
-  /** Starts it where it has ended by itself. */
+  /** Starts the database if it has ended by itself. */
   readonly revive?: () => Promise<void>
   readonly hasEnded?: () => boolean
   readonly pause?: (on: boolean) => void

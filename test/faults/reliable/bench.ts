@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createClient } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
 import { allowedFor, Lag } from '../../support/lag.js'
 import { uniqueName } from '../../support/redis.js'
@@ -14,59 +13,68 @@ import { countOpen, keysOf, readRemains, type Remains } from './contents.js'
 import { findingsOf, problemsOf as problemsIn, type Allowance, type Findings } from './findings.js'
 import { batchesOf, historiesOf, type Delivery, type History } from './history.js'
 import { scheduleName, tickOf, type Entry, type Job, type Load, type Role } from './job.js'
-import { partsOf, queueOf } from './queue.js'
+import { partsOf } from './queue.js'
 
-/** So short that a fault of seconds is longer. */
+/** Limits that are shorter than a fault of seconds. */
 export const VISIBILITY_MS = 1_000
-/** After a fault is over, everything visible has to be delivered within this. */
+/** The time after a fault in which each visible message must be delivered. */
 const LATENESS_MS = VISIBILITY_MS + SWEEP_MS + 1_000
-const LOAD: Omit<Load, 'from'> = { everyMs: 28, maxDelay: 1_000, farMs: 3_600_000, amend: true }
+const LOAD: Omit<Load, 'from'> = { everyMs: 28, maxDelay: 1_000, farMs: 3_600_000, changes: true }
 const FLEET: Readonly<Record<Role, number>> = { producer: 2, worker: 2, poller: 1 }
 const CONCURRENCY = 10
 /** More completed messages than there are in any round. */
 const KEPT = 100_000
-/** So many messages that are due long after are looked for by their ids in the end, beside others. */
+/** The number of messages due long after the end that are finally searched by their ids, besides others. */
 const SOUGHT = 40
 /** Only a schedule that has ended has no tick for so long. */
 const TICK_MS = 30_000
-/** When a long handling began less than so long ago, much of it is left. */
+/** If a long handling began less than this time ago, much of it is left. */
 const MIDDLE_MS = 400
 
 export interface ReliableParams {
   readonly stage: Stage
   readonly seed: number
   readonly load?: Partial<Load> | undefined
-  /** Of a sharded queue. */
+  /** The number of shards of a sharded queue. */
   readonly shards?: number | undefined
-  /** How many messages of one group consumers may have at once. */
+  /** The most messages of one group that consumers may have at once. */
   readonly groupLimit?: number | undefined
+  /** The processes, when they are not the usual ones. */
+  readonly processes?: WorkerPool<Job> | undefined
+  /** A message that is not handled after this time is stuck. */
+  readonly drainMs?: number | undefined
 }
 
 export interface Result extends Findings {
-  /** How often each error code came, over all processes. */
+  /** The number of errors of each code, over all processes. */
   readonly errors: Readonly<Record<string, number>>
-  /** Of this machine, after the healing. */
+  /** The lag of this machine after the healing. */
   readonly lagMs: number
 }
 
 const pool = new WorkerPool<Job>(new URL('worker.ts', import.meta.url))
 
-/** A fleet of processes on one reliable queue, and what is known of each message in the end. */
+/** A fleet of processes on one reliable queue, and the final record of each message. */
 export class ReliableBench extends Fleet<Role, Job> {
   /** The queues that have the messages: one, or the shards of a sharded one. */
   parts: readonly string[]
   readonly #load: Omit<Load, 'from'>
   readonly #shards: number | undefined
   readonly #groupLimit: number | undefined
-  /** What a process gives that comes now. */
+  readonly #drainMs: number
+  /** The numbers of shards for a process that starts now. */
   #counts: Pick<Job, 'shards' | 'formerShards'>
+  /** The largest number of shards so far. */
+  #mostShards: number
 
-  constructor({ stage, seed, load, shards, groupLimit }: ReliableParams) {
-    super({ stage, seed, queue: uniqueName('reliable-fault'), pool, counts: FLEET })
+  constructor({ stage, seed, load, shards, groupLimit, processes = pool, drainMs = DRAIN_MS }: ReliableParams) {
+    super({ stage, seed, queue: uniqueName('reliable-fault'), pool: processes, counts: FLEET })
     this.#load = { ...LOAD, ...load }
     this.#shards = shards
     this.#counts = { shards }
+    this.#mostShards = shards ?? 0
     this.#groupLimit = groupLimit
+    this.#drainMs = drainMs
     this.parts = partsOf(this.queue, shards)
   }
 
@@ -110,7 +118,7 @@ export class ReliableBench extends Fleet<Role, Job> {
       batches: batchesOf(this.#entries()),
       isExact,
     })
-    if (this.#load.asks === true) await this.#operate([...remains.left])
+    if (this.#load.asks === true) await this.#operate(remains)
     return { ...found, errors, lagMs: lag.stop() }
   }
 
@@ -129,7 +137,24 @@ export class ReliableBench extends Fleet<Role, Job> {
       },
       TICK_MS,
       200,
-    )
+    ).catch(async (error: unknown) => {
+      throw new Error(`${String(error)}; ${await this.#whereSchedulesAre()}`, { cause: error })
+    })
+  }
+
+  async #whereSchedulesAre(): Promise<string> {
+    const lines: string[] = []
+    for (const part of this.parts) {
+      const redis = await this.stage.raw(part)
+      const [names, times] = [
+        await redis.hkeys(keysOf(part).repeats),
+        await redis.zrange(keysOf(part).ticks, '0', '-1', 'WITHSCORES'),
+      ]
+      const open = await countOpen(redis, part)
+      if (names.length > 0 || open > 0)
+        lines.push(`${part} has ${names.join()} (${times.join()}), and ${open} messages`)
+    }
+    return `at ${Date.now()} ${lines.join('; ')}`
   }
 
   /** The producers have removed theirs, wherever they were. */
@@ -140,28 +165,15 @@ export class ReliableBench extends Fleet<Role, Job> {
     }
   }
 
-  /** What is left is found by its id wherever it is, and can be changed and taken away. */
-  async #operate(ids: readonly string[]): Promise<void> {
-    const client = createClient({ ...TUNING, ...this.stage.client })
-    const problems: string[] = []
-    try {
-      const queue = queueOf({ queue: this.queue, ...this.#counts }, client, () => undefined)
-      for (const id of ids) {
-        const steps = {
-          contains: async () => queue.contains(id),
-          get: async () => (await queue.get(id))?.id === id,
-          reschedule: async () => queue.reschedule(id, this.#load.farMs),
-          updatePayload: async () => queue.updatePayload(id, { poison: false, long: true }),
-          'get after updatePayload': async () => (await queue.get(id))?.payload.long === true,
-          cancel: async () => queue.cancel(id),
-          'contains after cancel': async () => !(await queue.contains(id)),
-        }
-        for (const [what, step] of Object.entries(steps)) if (!(await step())) problems.push(`${what} of ${id}`)
-      }
-    } finally {
-      await client.shutdown()
-    }
-    if (problems.length > 0) throw new Error(`by their ids went wrong: ${problems.join(', ')}`)
+  /** One of the processes does it; the dead letters, which begin anew, end as such again. */
+  async #operate({ left, dead }: Remains): Promise<void> {
+    const letters = dead.map(({ name }) => name)
+    await this.workers.producer[0]?.order({ kind: 'operate', left: [...left], dead: letters })
+    await this.#drained()
+    const again = (await this.#remains()).dead
+    const ids = (all: Remains['dead']): string => JSON.stringify(all.map(({ id }) => id).sort())
+    if (ids(again) !== ids(dead))
+      throw new Error(`redriven were the dead letters ${ids(dead)}, and now there are ${ids(again)}`)
   }
 
   async stop(): Promise<string[]> {
@@ -185,7 +197,7 @@ export class ReliableBench extends Fleet<Role, Job> {
     return readdirSync(this.dir).flatMap((file) => readLedger<Entry>(join(this.dir, file)))
   }
 
-  /** Resolves when a consumer is in the middle of what takes it long. */
+  /** Resolves when a consumer is in the middle of a long handling. */
   async inTheMiddle(consumer: WorkerProcess<Job>): Promise<void> {
     const isInHand = ({ handled, answers }: Delivery): boolean =>
       handled?.long === true && answers.length === 0 && Date.now() - handled.at < MIDDLE_MS
@@ -200,12 +212,19 @@ export class ReliableBench extends Fleet<Role, Job> {
     )
   }
 
-  /** Restarts the process with another number of shards. */
-  async restartWith(worker: WorkerProcess<Job>, shards: number): Promise<void> {
-    this.parts = partsOf(this.queue, Math.max(shards, this.#shards ?? 0))
-    this.#counts = { shards, formerShards: this.#shards }
-    await worker.kill()
-    await this.revive(worker, this.#counts)
+  /** The consumers first and then the producers are killed, one after the other, and come back with another number of shards. */
+  async changeShards(shards: number): Promise<void> {
+    this.#counts = { shards, formerShards: this.#mostShards }
+    this.#mostShards = Math.max(this.#mostShards, shards)
+    this.parts = partsOf(this.queue, this.#mostShards)
+    const { poller, worker, producer } = this.workers
+    const reviving: Promise<void>[] = []
+    for (const process of [...poller, ...worker, ...producer]) {
+      await process.kill()
+      reviving.push(this.revive(process, this.#counts))
+      await this.pause(200, 500)
+    }
+    await Promise.all(reviving)
   }
 
   async #remains(): Promise<Remains> {
@@ -237,7 +256,7 @@ export class ReliableBench extends Fleet<Role, Job> {
     if (acknowledged < count) throw new Error(`only ${acknowledged} of ${count} messages were acknowledged`)
   }
 
-  /** Nothing is left but dead letters, and what is due long after. */
+  /** Waits until only dead letters are left, and messages that are due long after. */
   async #drained(): Promise<void> {
     try {
       await eventually(
@@ -246,11 +265,11 @@ export class ReliableBench extends Fleet<Role, Job> {
           for (const part of this.parts) open += await countOpen(await this.stage.raw(part), part)
           if (open > 0) throw new Error(`${open} messages are neither acknowledged nor dead letters`)
         },
-        DRAIN_MS,
+        this.#drainMs,
         50,
       )
     } catch (error) {
-      throw new Error(`stuck ${DRAIN_MS / 1_000} s after the end: ${String(error)}`, { cause: error })
+      throw new Error(`stuck ${this.#drainMs / 1_000} s after the end: ${String(error)}`, { cause: error })
     }
     // the ledgers may still lack the last answers, and those without effect
     let answers = -1

@@ -1,5 +1,6 @@
 import { cluster, sentinel, standalone, type Stage } from '../bench/stage.js'
 import type { ReliableParams } from './bench.js'
+import { PLANTS, type Plant } from './plants.js'
 import {
   awaited,
   awaitedSentinels,
@@ -20,6 +21,8 @@ export interface Group<S extends Stage = Stage> {
   readonly start: () => Promise<S>
   readonly scenarios: readonly ReliableScenario<S>[]
   readonly bench?: Partial<ReliableParams>
+  /** Its faults find these in the library. */
+  readonly plants?: readonly Plant[]
 }
 
 /**
@@ -27,15 +30,15 @@ export interface Group<S extends Stage = Stage> {
  * out: to lose them is Redis's right.
  */
 const replicated = (replicas: number): Partial<ReliableParams> => ({
-  load: { amend: false, durability: { replicas, timeoutMs: 1_000 } },
+  load: { changes: false, durability: { replicas, timeoutMs: 1_000 } },
 })
 
-/** With so many groups that three at once are enough for each. */
+/** Enough groups that three messages at once are enough for each group. */
 function limits({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
   return { groupLimit: 3, load: { ...load, groups: 16 } }
 }
 
-/** With a batch of twelve now and then, so half as often, and a wait for each message that is in none. */
+/** Adds a batch of twelve now and then, therefore half as often, and waits for each message that is in no batch. */
 function ends({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
   return { load: { ...load, everyMs: 56, batchOf: 12, waits: true } }
 }
@@ -92,6 +95,7 @@ export const groups: readonly Group[] = [
     title: 'a sharded queue over a cluster of three masters and three replicas',
     start: cluster,
     scenarios: sharded,
-    bench: { shards: 6, load: { ...replicated(1).load, amend: true, asks: true, schedules: 4 } },
+    bench: { shards: 6, load: { ...replicated(1).load, changes: true, asks: true, schedules: 4 } },
+    plants: PLANTS,
   }),
 ]

@@ -7,7 +7,7 @@ import { nameOf } from './watch.js'
 /** Most messages are done in a moment, long ones take so many times their visibility. */
 const MOMENT_MS = 20
 const LONG = 1.4
-/** Of the long ones so many are kept by hand; the others come too late, unless a worker keeps them. */
+/** The share of long messages that are extended by hand; the answers to the others come too late, unless a worker extends them. */
 const KEPT_SHARE = 0.5
 const BACKOFF_MS = 100
 const RETRY_MS = 100
@@ -17,7 +17,7 @@ export interface Consumer {
   stop(): Promise<void>
 }
 
-/** As an application does it that leaves everything to the library. */
+/** Consumes as an application that leaves everything to the library. */
 export function startWorker(job: Job, client: RedelayedClient, queue: BenchQueue, ledger: Ledger<Entry>): Consumer {
   const { concurrency, visibilityTimeout } = job
   const backoff = { type: 'fixed', delay: BACKOFF_MS } as const
@@ -32,7 +32,7 @@ export function startWorker(job: Job, client: RedelayedClient, queue: BenchQueue
   return { stop: () => worker.close() }
 }
 
-/** As one does it that polls, extends and answers by itself. */
+/** Consumes as an application that polls, extends and answers itself. */
 export class Poller implements Consumer {
   readonly #job: Job
   readonly #queue: BenchQueue
@@ -89,7 +89,7 @@ export class Poller implements Consumer {
   }
 }
 
-/** What is kept of a message that was completed. */
+/** The kept result of a completed message. */
 export function resultOf(id: string): string {
   return `done with ${id}`
 }

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis'
 
-/** Messages due later than this from now on are those that shall be left at the end. */
+/** Messages that are due later than this from now on must be left at the end. */
 export const FAR_AHEAD_MS = 600_000
 
-/** What lies in Redis in the end. */
+/** The contents of Redis in the end. */
 export interface Remains {
   /** The ids of the queue. */
   readonly left: ReadonlySet<string>
@@ -11,8 +11,10 @@ export interface Remains {
 }
 
 export interface DeadLetter {
-  /** That the message had in its queue. */
+  /** The id that the message had in its queue. */
   readonly id: string
+  /** The id that it has among the dead letters, with a suffix if its own id was there already. */
+  readonly name: string
   /** The numbers of the attempts in its history. */
   readonly attempts: readonly number[]
 }
@@ -32,8 +34,9 @@ export function keysOf(queue: string, suffix: '' | ':dead' = '') {
     wakes: key('group-wakes'),
     order: key('group-order'),
     repeats: key('repeats'),
+    ticks: key('ticks'),
   }
-  const others = ['once', 'ticks', 'completed', 'completed-at', 'batches', 'batches-at'].map(key)
+  const others = ['once', 'completed', 'completed-at', 'batches', 'batches-at'].map(key)
   return { ...named, due, all: [...Object.values(named), ...due, ...others] }
 }
 
@@ -61,13 +64,14 @@ export async function readRemains(redis: Redis, queue: string): Promise<Remains>
   const letters = await readIds(redis, queue, ':dead')
   const failures = await redis.hgetall(keysOf(queue, ':dead').failures)
   const dead = letters.map((name) => ({
-    id: name.split('~', 1)[0] ?? '', // one of an id that was there already has a suffix
+    id: name.split('~', 1)[0] ?? '',
+    name,
     attempts: [...(failures[name] ?? '').matchAll(/^\d+/gm)].map(([attempt]) => Number(attempt)),
   }))
   return { left: new Set(left), dead }
 }
 
-/** In the end no group has a claim, and each one of which messages wait has a turn, or a time for one. */
+/** Checks that in the end no group has a claim, and that each group with waiting messages has a turn or a time for one. */
 async function checkGroups(redis: Redis, queue: string): Promise<void> {
   const { groups, turns, wakes, order, due } = keysOf(queue)
   const claims = Object.entries(await redis.hgetall(groups)).filter(([, state]) => !state.startsWith('0 '))
@@ -82,7 +86,7 @@ async function checkGroups(redis: Redis, queue: string): Promise<void> {
     throw new Error(`${order} and the schedule of the groups have not the same messages`)
 }
 
-/** Each message is in one schedule, and nothing is known of others. */
+/** Returns the ids; throws unless each message is in one schedule, and no other message has data. */
 async function readIds(redis: Redis, queue: string, suffix: '' | ':dead'): Promise<string[]> {
   const { messages, deliveries, failures, due, inFlight } = keysOf(queue, suffix)
   const ids = (await redis.hkeys(messages)).sort()

@@ -1,24 +1,29 @@
 import type { Remains } from './contents.js'
-import { endOf, type BatchHistory, type History } from './history.js'
+import { endOf, type BatchHistory, type Delivery, type History } from './history.js'
 import { EVERY_MS, tickOf } from './job.js'
 import { BROKEN, PROMISES, type Broken } from './promises.js'
 import { RULES, excessOf, type Rule, type Wrong } from './rules.js'
 
-/** What a fault may do that is no fault of the library's: so many messages of each kind. */
-export type Allowance = { readonly [K in Wrong | Broken | 'excess' | 'crowded' | 'skipped']?: number }
+/** The number of messages of each kind that a fault may affect without a defect of the library. */
+export type Allowance = { readonly [K in Wrong | Broken | 'excess' | 'crowded' | 'skipped' | 'doubled']?: number } & {
+  /** Checked only where a scenario says so: after a data loss of Redis the order can differ. */
+  readonly disordered?: number
+  /** The additional milliseconds that messages may wait because more processes run. */
+  readonly laterMs?: number
+}
 
 type Wrongs = { readonly [K in Wrong | Broken]: number }
 
 export interface Findings extends Wrongs {
   readonly added: number
   readonly refused: number
-  /** It is unknown whether they were added, or whether a replica has them. */
+  /** The messages for which it is unknown whether they were added, or whether a replica has them. */
   readonly unanswered: number
   readonly changed: number
   readonly delivered: number
   readonly acknowledged: number
   readonly dead: number
-  /** Answers that were refused, because they came too late, and those sent after the visibility had ended whose reply was lost. */
+  /** The answers that were refused because they came too late, and answers with a lost reply that were sent after the visibility had ended. */
   readonly tooLate: number
   /** Handlings that were not answered for: their process was killed, or its lease was over. */
   readonly abandoned: number
@@ -27,11 +32,15 @@ export interface Findings extends Wrongs {
   readonly waited: number
   /** The most deliveries that a message had beyond its limit. */
   readonly excess: number
-  /** How many deliveries began while their group had as many as it may have. */
+  /** The number of deliveries that began while their group had its most messages in flight. */
   readonly crowded: number
-  /** How many ticks of schedules were never delivered, between others that were. */
+  /** The number of undelivered ticks of schedules between delivered ones. */
   readonly skipped: number
-  /** From when something was visible, or from the healing, until a consumer got it, in milliseconds. */
+  /** The number of ticks from two shards: a moving schedule is in both for a moment. */
+  readonly doubled: number
+  /** The number of messages that were visible while a message of a lower priority was claimed in their queue. */
+  readonly disordered: number
+  /** The milliseconds from when a message became visible, or from the repair, until a consumer got it. */
   readonly latestMs: number
   readonly medianMs: number
   /** The first of each wrong, in words. */
@@ -61,7 +70,12 @@ export function findingsOf(
   // what is in no history is a stranger's
   const strangers = [...remains.left, ...remains.dead.map(({ id }) => id)].filter((id) => !histories.has(id))
   const unknown: History = { state: 'unknown', addedAt: Infinity, asks: [], deliveries: [] }
-  const all = [...histories, ...strangers.map((id) => [id, unknown] as const)]
+  const doubled = [...histories].filter(([id, history]) => tickOf(id) !== undefined && inParts(history).length > 1)
+  if (doubled[0] !== undefined) examples.push(`doubled: ${doubled[0][0]} ${JSON.stringify(doubled[0][1])}`)
+  const known = [...histories].flatMap(([id, history]) =>
+    tickOf(id) === undefined ? [[id, history] as const] : inParts(history).map((part) => [id, part] as const),
+  )
+  const all = [...known, ...strangers.map((id) => [id, unknown] as const)]
   for (const [id, history] of all) {
     for (const wrong of WRONGS) {
       const what = rules[wrong](history, id, remains)
@@ -80,6 +94,8 @@ export function findingsOf(
   if (crowd[0] !== undefined) examples.push(`crowded: ${crowd[0]}`)
   const skips = skippedOf(histories)
   if (skips[0] !== undefined) examples.push(`skipped: ${skips[0]}`)
+  const disorder = disorderOf(histories)
+  if (disorder[0] !== undefined) examples.push(`disordered: ${disorder[0]}`)
   const messages = [...histories.values()]
   const deliveries = messages.flatMap((history) => history.deliveries)
   const answers = deliveries.flatMap((delivery) => delivery.answers)
@@ -106,6 +122,8 @@ export function findingsOf(
     waited: messages.filter(({ wait }) => wait?.at(-1)?.how === 'completed').length,
     crowded: crowd.length,
     skipped: skips.length,
+    doubled: doubled.length,
+    disordered: disorder.length,
     excess: Math.max(0, ...messages.map(excessOf)),
     latestMs: lateness.at(-1) ?? 0,
     medianMs: lateness[lateness.length >> 1] ?? 0,
@@ -135,6 +153,46 @@ function crowdedOf(histories: ReadonlyMap<string, History>, limit: number): stri
   return crowded
 }
 
+/** A tick is a message of its own in each shard that made it. */
+function inParts(history: History): History[] {
+  const parts = new Set(history.deliveries.map(({ part }) => part))
+  if (parts.size < 2) return [history]
+  return Array.from(parts, (part) => ({
+    ...history,
+    deliveries: history.deliveries.filter((delivery) => delivery.part === part),
+  }))
+}
+
+/** The messages that waited, visible, while their queue handed out another one of a lower priority. */
+function disorderOf(histories: ReadonlyMap<string, History>): string[] {
+  interface Claimed extends Delivery {
+    readonly id: string
+    readonly priority: number
+    readonly isFirst: boolean
+  }
+  const byPart = new Map<string | undefined, Claimed[]>()
+  for (const [id, { plan, deliveries }] of histories) {
+    const priority = plan?.priority
+    if (priority === undefined) continue
+    deliveries.forEach((delivery, at) => {
+      const own = byPart.get(delivery.part) ?? []
+      byPart.set(delivery.part, own)
+      own.push({ ...delivery, id, priority, isFirst: at === 0 })
+    })
+  }
+  const found: string[] = []
+  for (const own of byPart.values())
+    for (const { id, priority, visibleAt, from } of own.filter(({ isFirst }) => isFirst)) {
+      // both times are whole milliseconds
+      const before = own.find((other) => other.priority < priority && other.from > visibleAt + 1 && other.from < from)
+      if (before !== undefined)
+        found.push(
+          `${id} of priority ${priority} was visible at ${visibleAt} and claimed at ${from}, ${before.id} of ${before.priority} at ${before.from}`,
+        )
+    }
+  return found
+}
+
 /** The ticks that no consumer got, though the same schedule had earlier and later ones. */
 function skippedOf(histories: ReadonlyMap<string, History>): string[] {
   const bySchedule = new Map<string, number[]>()
@@ -154,22 +212,25 @@ function skippedOf(histories: ReadonlyMap<string, History>): string[] {
   return skipped
 }
 
-/** Everything in a result that should not be; nothing when all is right. */
+/** The problems in a result. */
 export function problemsOf(findings: Findings, allowed: Allowance, latenessMs: number): string[] {
   const problems: string[] = []
-  for (const kind of [...WRONGS, ...BROKEN, 'excess', 'crowded', 'skipped'] as const) {
+  for (const kind of [...WRONGS, ...BROKEN, 'excess', 'crowded', 'skipped', 'doubled'] as const) {
     const limit = allowed[kind] ?? 0
     if (findings[kind] > limit) problems.push(`${findings[kind]} ${kind}, at most ${limit} may be`)
   }
-  if (findings.latestMs > latenessMs)
-    problems.push(`${findings.latestMs} ms late after the healing, at most ${latenessMs} may be`)
+  const { disordered = Infinity } = allowed
+  if (findings.disordered > disordered) problems.push(`${findings.disordered} disordered, at most ${disordered} may be`)
+  const latest = latenessMs + (allowed.laterMs ?? 0)
+  if (findings.latestMs > latest)
+    problems.push(`${findings.latestMs} ms late after the healing, at most ${latest} may be`)
   if (findings.acknowledged === 0) problems.push('nothing was acknowledged')
   if (findings.dead === 0) problems.push('there is no dead letter')
   return problems.length === 0 ? [] : [...problems, ...findings.examples]
 }
 
-/** What is named only where there is any. */
-const NAMES: readonly string[] = [...WRONGS, ...BROKEN, 'batches', 'waited']
+/** The numbers that the report names only if they are not 0. */
+const NAMES: readonly string[] = [...WRONGS, ...BROKEN, 'batches', 'waited', 'doubled', 'disordered']
 
 /** One line for people. */
 export function lineOf(findings: Findings): string {

@@ -1,11 +1,11 @@
 import type { BatchCounts } from '../../../src/index.js'
 import { LIMIT, tickOf, type Entry, type Plan, type Said, type Waited } from './job.js'
 
-/** How a consumer answered a delivery. */
+/** A consumer's answer to a delivery. */
 export interface Answer {
   readonly said: Said
   readonly sentAt: number
-  /** Whether it was carried out, and when that was heard; neither where no answer came. */
+  /** Whether the change was carried out, and when the answer came; neither without an answer. */
   done?: boolean
   heardAt?: number
 }
@@ -13,6 +13,8 @@ export interface Answer {
 /** One delivery of a message, as its consumer saw it. Times are Redis's. */
 export interface Delivery {
   readonly attempt: number
+  /** The queue, or the shard, that it came from. */
+  readonly part?: string | undefined
   readonly visibleAt: number
   readonly from: number
   /** The end of the visibility timeout as the consumer knows it; later while an extension is unanswered. */
@@ -31,29 +33,29 @@ export interface Change {
   heardAt?: number
 }
 
-/** A wait for the end of a message: how it ended each time that it was tried. */
+/** A wait for the end of a message: the outcome of each attempt. */
 export type Wait = { readonly how: Waited; readonly result: unknown }[]
 
-/** A question for it by its id. */
+/** A search of the message by its id. */
 export interface Ask {
   readonly sentAt: number
   found?: boolean
   heardAt?: number
 }
 
-/** All that is known of one message. */
+/** The record of one message. */
 export interface History {
   /** `trying`: it is unknown whether it was added; `unknown`: it was never added. */
   state: 'unknown' | 'trying' | 'added' | 'refused'
   plan?: Plan
-  /** When that was known: until then it may have been added again. */
+  /** When the state became known: until then the message may have been added again. */
   addedAt: number
   change?: Change
   /** The batch whose last message it is. */
   last?: string
   wait?: Wait
   asks: Ask[]
-  /** In the order in which they were claimed. */
+  /** The deliveries in the order of their claims. */
   deliveries: Delivery[]
 }
 
@@ -91,9 +93,9 @@ export function historiesOf(entries: Iterable<Entry>): ReadonlyMap<string, Histo
     let history = histories.get(id)
     if (history === undefined) histories.set(id, (history = begun(id)))
     if (kind === 'got') {
-      const [, , lease, visibleAt, from, until] = entry
+      const [, , lease, visibleAt, from, until, part] = entry
       const attempt = Number.parseInt(lease, 10)
-      const delivery = { attempt, visibleAt, from, until, unanswered: 0, answers: [] }
+      const delivery = { attempt, part, visibleAt, from, until, unanswered: 0, answers: [] }
       deliveries.set(`${id} ${lease}`, delivery)
       history.deliveries.push(delivery)
     } else if (isOfDelivery(entry)) {
@@ -106,7 +108,7 @@ export function historiesOf(entries: Iterable<Entry>): ReadonlyMap<string, Histo
   return histories
 }
 
-/** What is known of a message of which nothing was heard yet; that of a schedule comes without anybody adding it. */
+/** The record of a message without any report yet; a message of a schedule comes without an `add`. */
 function begun(id: string): History {
   const tick = tickOf(id)
   if (tick === undefined) return { state: 'unknown', addedAt: Infinity, asks: [], deliveries: [] }
@@ -114,7 +116,7 @@ function begun(id: string): History {
   return { state: 'added', plan, addedAt: 0, asks: [], deliveries: [] }
 }
 
-/** From when on it was not promised to this consumer any more: it let go of it, or its visibility ended. */
+/** When the message stopped being this consumer's: the consumer gave it back, or its visibility ended. */
 export function endOf({ until, answers }: Delivery): number {
   const left = answers.find(({ done }) => done !== false)
   return left === undefined ? until : Math.min(until, left.sentAt)

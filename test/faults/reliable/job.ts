@@ -13,34 +13,34 @@ export interface Job extends AnyJob {
   readonly shards?: number | undefined
   readonly formerShards?: number | undefined
   readonly load: Load
-  /** For how long a message that was polled stays away from others, in milliseconds. */
+  /** The visibility of polled messages, in milliseconds. */
   readonly visibilityTimeout: number
-  /** How many messages a consumer handles at the same time. */
+  /** The number of messages that a consumer handles at the same time. */
   readonly concurrency: number
 }
 
-/** What a producer adds. */
+/** The messages that a producer adds. */
 export interface Load {
   readonly from: number
   readonly everyMs: number
   readonly maxDelay: number
-  /** The delay of those that shall be left in the end. */
+  /** The delay of the messages that must be left at the end. */
   readonly farMs: number
   /** Whether some are cancelled and some put off. */
-  readonly amend: boolean
+  readonly changes: boolean
   /** Whether some are asked for by their ids. */
   readonly asks?: boolean | undefined
-  /** So many schedules make messages as well, while there is load. */
+  /** The number of schedules that also make messages while there is load. */
   readonly schedules?: number | undefined
-  /** Of so many groups, instead of priorities. */
+  /** The number of groups, instead of priorities. */
   readonly groups?: number | undefined
-  /** So many messages of a batch; without it there are no batches. */
+  /** The number of messages in a batch; without it there are no batches. */
   readonly batchOf?: number | undefined
   /** Whether the end of each message is waited for. */
   readonly waits?: boolean | undefined
   /** Most messages are of one group, and each other one is of a group of its own. */
   readonly tenants?: boolean | undefined
-  /** What an `add` waits for before its message counts as added. */
+  /** The durability that an `add` waits for before its message counts as added. */
   readonly durability?: Durability | undefined
 }
 
@@ -57,7 +57,7 @@ export function tickOf(id: string): { readonly schedule: string; readonly at: nu
   return schedule === undefined ? undefined : { schedule, at: Number(at) }
 }
 
-/** How often a message may be delivered; those whose handler always throws less often. */
+/** The delivery limit of a message; lower for messages whose handler always throws. */
 export const LIMIT = 10
 export const POISON_LIMIT = 3
 
@@ -66,26 +66,27 @@ export interface Payload {
   readonly poison: boolean
   /** Its handler takes longer than its visibility, each time. */
   readonly long: boolean
-  /** It is the last message of this batch. */
+  /** The message is the last one of this batch. */
   readonly last?: string
 }
 
 /** The group that has most of the messages. */
 export const CROWD = 'the crowd'
 
-/** How the wait for the end of a message, or of a batch, ended; `late`: not in time, and it is waited for once more. */
+/** The end of a wait for a message or batch; `late`: it did not end in time, and the wait is repeated. */
 export type Waited = 'completed' | 'dead' | 'gone' | 'late'
 
-/** How a message is added, and when that was begun. */
+/** The options of an `add`, and when it began. */
 export interface Plan {
   readonly poison: boolean
   readonly at: number
   readonly delay: number
   readonly limit: number
   readonly group?: string | undefined
+  readonly priority?: number | undefined
 }
 
-/** What a consumer says of a delivery. */
+/** A consumer's report of a delivery. */
 export type Said = 'done' | 'failed' | 'released'
 
 /**
@@ -94,11 +95,11 @@ export type Said = 'done' | 'failed' | 'released'
  */
 export type Entry =
   | readonly ['try', id: string, plan: Plan]
-  /** Redis has it, and what it was to wait for. */
+  /** Redis has the message, with the requested durability. */
   | readonly ['ok', id: string, at: number]
-  /** It was not carried out. */
+  /** The command was not carried out. */
   | readonly ['no', id: string, code: string]
-  /** It is the last message of a batch; its consumer says so. */
+  /** The message is the last one of a batch, as its consumer reports. */
   | readonly ['last', id: string, batch: string]
   /** Its end is waited for. */
   | readonly ['waiting', id: string]
@@ -112,11 +113,11 @@ export type Entry =
   | readonly ['changed', id: string, done: boolean, at: number]
   | readonly ['asking', id: string, at: number]
   | readonly ['asked', id: string, found: boolean, at: number]
-  /** A delivery came: since when it was visible, when it was claimed, and until when no other consumer has it, by Redis. */
-  | readonly ['got', id: string, lease: string, visibleAt: number, from: number, until: number]
+  /** A delivery came: since when it was visible, when it was claimed, and until when no other consumer has it, by Redis; and from which queue. */
+  | readonly ['got', id: string, lease: string, visibleAt: number, from: number, until: number, part?: string]
   | readonly ['handling', id: string, lease: string, long: boolean, at: number]
   | readonly ['extending', id: string, lease: string]
-  /** Until when; `null`: it was not its own any more. */
+  /** The end of the extended visibility; `null`: the message was no longer the consumer's. */
   | readonly ['extended', id: string, lease: string, until: number | null]
   | readonly ['answering', id: string, lease: string, said: Said, at: number]
   | readonly ['answer', id: string, lease: string, done: boolean, at: number]

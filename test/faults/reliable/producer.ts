@@ -23,26 +23,26 @@ import {
 import type { BenchQueue } from './queue.js'
 
 const PRIORITIES = 10
-/** Of all messages so many have a handler that always throws, or takes long, and so many are due long after everything is over. */
+/** The shares of messages whose handler always throws, whose handler takes long, and that are due long after the end. */
 const POISON_SHARE = 0.05
 const LONG_SHARE = 0.05
 const FAR_SHARE = 0.02
-/** Of the others so many are cancelled, and as many put off, at any moment of their delay and some time beyond. */
+/** The share of the other messages that are cancelled, and that are postponed, at any moment of their delay and some time beyond. */
 const CHANGED_SHARE = 0.1
 const BEYOND = 1.3
-/** So many are asked for by their ids, a moment after they were added. */
+/** The share of messages that are read by their ids a moment after they were added. */
 const ASKED_SHARE = 0.1
-/** So often several are added with one call, and so many. */
+/** The share of calls that add several messages, and their number. */
 const MANY_SHARE = 0.2
 const MANY = 3
-/** A message of which it is not known whether it was added, or is as safe as asked, is added again under its id, so often at most. */
+/** The most additions of a message under its id while it is unknown whether it was added with the requested durability. */
 const ATTEMPTS = 5
 const AGAIN_MS = 200
-/** So often a batch is added instead. */
+/** The share of calls that add a batch instead. */
 const BATCH_SHARE = 0.15
-/** Of the messages so many are of the group that has most. */
+/** The share of messages of the largest group. */
 const CROWD_SHARE = 0.7
-/** A wait that takes so long is late: nothing here takes longer than a drain. */
+/** A wait that takes this long is late: nothing here takes longer than a drain. */
 const LATE_MS = 15_000
 const WAITS = 3
 
@@ -81,7 +81,7 @@ export class Producer {
     await this.#eachSchedule((name) => this.#queue.removeSchedule(name))
   }
 
-  /** As at each start of a program: what is there already stays as it is. */
+  /** Adds a schedule as at each start of a program: an existing one stays as it is. */
   #begins(name: string): Promise<unknown> {
     const options = { every: EVERY_MS, missed: 'all', deliveryLimit: LIMIT } as const
     return this.#queue.upsertSchedule(name, { poison: false, long: false }, options)
@@ -92,7 +92,7 @@ export class Producer {
     await Promise.all(names.map((name) => this.#untilDone(() => action(name))))
   }
 
-  /** Again and again, as an application does it that must not go on without. */
+  /** Repeats a call until it succeeds, as an application that cannot go on without it. */
   async #untilDone(action: () => Promise<unknown>): Promise<void> {
     for (;;) {
       try {
@@ -108,9 +108,9 @@ export class Producer {
 
   async burst(count: number, delay: number): Promise<void> {
     const { tenants } = this.#job.load
-    const group = tenants === true ? CROWD : undefined
-    const item = { delay, deliveryLimit: LIMIT, payload: { poison: false, long: false }, group }
-    await this.#add(Array.from({ length: count }, () => this.#begin(item)))
+    const place = (): Pick<Item, 'group' | 'priority'> => (tenants === true ? { group: CROWD } : this.#drawGroup())
+    const item = { delay, deliveryLimit: LIMIT, payload: { poison: false, long: false } }
+    await this.#add(Array.from({ length: count }, () => this.#begin({ ...item, ...place() })))
   }
 
   async stop(): Promise<void> {
@@ -122,10 +122,10 @@ export class Producer {
     const count = Math.random() < MANY_SHARE ? MANY : 1
     const items = Array.from({ length: count }, () => this.#begin(this.#draw()))
     const added = await this.#add(items)
-    const { asks, amend, waits, farMs } = this.#job.load
+    const { asks, changes, waits, farMs } = this.#job.load
     if (waits === true) for (const { id, delay } of added) if (delay < farMs) this.#follow(this.#waitFor(id))
     if (asks === true) await Promise.all(added.filter(() => Math.random() < ASKED_SHARE).map(({ id }) => this.#ask(id)))
-    if (!amend) return
+    if (!changes) return
     await Promise.all(
       added.map(async ({ id, delay }) => {
         const change = Math.random()
@@ -135,7 +135,7 @@ export class Producer {
     )
   }
 
-  /** A whole batch, from its first message until it has finished. */
+  /** Adds a whole batch, from its first message until it has finished. */
   async #batch(size: number): Promise<void> {
     const name = `batch ${this.#next}`
     const delay = (): number => Math.floor(Math.random() * this.#job.load.maxDelay)
@@ -162,7 +162,7 @@ export class Producer {
     }
   }
 
-  /** Until it has ended, whatever becomes of the connection. */
+  /** Waits for the end, whatever happens to the connection. */
   async #waitFor(id: string): Promise<void> {
     this.#ledger.note(['waiting', id])
     for (let late = 0; late < WAITS;) {
@@ -206,15 +206,15 @@ export class Producer {
     return { priority: Math.floor(Math.random() * PRIORITIES) }
   }
 
-  /** Gives it its number and notes it. */
+  /** Gives the message its number, and notes it. */
   #begin(item: Omit<Item, 'id'>): Item {
     const id = String(this.#next++)
-    const { delay, deliveryLimit: limit = LIMIT, payload, group } = item
-    this.#ledger.note(['try', id, { at: Date.now(), delay, limit, poison: payload.poison, group }])
+    const { delay, deliveryLimit: limit = LIMIT, payload, group, priority } = item
+    this.#ledger.note(['try', id, { at: Date.now(), delay, limit, poison: payload.poison, group, priority }])
     return { ...item, id }
   }
 
-  /** As an application does it that must not lose anything; gives those that were added, as safely as asked. */
+  /** Adds messages as an application that must not lose any; returns those that were added with the requested durability. */
   async #add(items: readonly Item[], batch?: string): Promise<Item[]> {
     const added: Item[] = []
     let open = items
@@ -296,7 +296,7 @@ export class Producer {
   }
 }
 
-/** It may be there, or it is there and not as safe as asked. */
+/** Whether the message may be there, or is there without the requested durability. */
 function isUnknown(error: RedelayedError): boolean {
   return error instanceof DurabilityError || (error instanceof ConnectionError && error.outcome === 'unknown')
 }

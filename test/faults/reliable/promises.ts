@@ -8,21 +8,21 @@ export interface Books {
   readonly histories: ReadonlyMap<string, History>
   readonly batches: ReadonlyMap<string, BatchHistory>
   readonly remains: Remains
-  /** No reply was lost: nothing was added twice without anybody's knowledge. */
+  /** Whether no reply was lost, so that no message was added twice unnoticed. */
   readonly isExact: boolean
 }
 
 type Promised = (books: Books) => Iterable<string>
 
-/** What batches, waits and turns promise: each gives what was wrong, in words. */
+/** The promises of batches, waits and turns: each returns the violations as text. */
 export const PROMISES = {
-  /** A batch that is closed finishes, and those who wait hear of it. */
+  /** A closed batch finishes, and its waiters learn of it. */
   *unfinished({ batches }) {
     for (const [name, { isClosed, late, finished }] of batches)
       if (isClosed && (late > 0 || finished === undefined)) yield `${name} did not finish in time`
   },
 
-  /** Its counts are those of its messages. */
+  /** The counts of a batch agree with its messages. */
   *miscounted({ histories, batches, remains, isExact }) {
     for (const [name, { ids, finished }] of batches) {
       if (finished === undefined) continue
@@ -38,7 +38,7 @@ export const PROMISES = {
     }
   },
 
-  /** One last message comes, however often it is delivered. */
+  /** A batch has one last message, however often it is delivered. */
   *unlike({ histories, batches }) {
     const lasts = lastsOf(histories)
     for (const [name, { finished }] of batches) {
@@ -48,7 +48,7 @@ export const PROMISES = {
     }
   },
 
-  /** It comes when all others have ended. */
+  /** The last message comes when all others have ended. */
   *premature({ histories, batches }) {
     const lasts = lastsOf(histories)
     for (const [name, { ids }] of batches) {
@@ -84,7 +84,7 @@ export const PROMISES = {
     }
   },
 
-  /** Of one group at most one message goes before the message of another group that waits. */
+  /** At most one message of a group comes before the waiting message of another group. */
   *outrun({ histories }) {
     const crowd = [...histories.values()]
       .filter(({ plan }) => plan?.group === CROWD)

@@ -1,12 +1,12 @@
 import { FAR_AHEAD_MS, type Remains } from './contents.js'
 import { endOf, type Delivery, type History } from './history.js'
 
-/** What was wrong with a message, in words that follow its id; nothing when all is right. */
+/** The problem of a message, as text that follows its id; `undefined` if there is none. */
 export type Rule = (history: History, id: string, remains: Remains) => string | undefined
 
-/** What the reliable queue promises. Each is asked of every message, when all is over. */
+/** The promises of the reliable queue. Each is checked for every message at the end. */
 export const RULES = {
-  /** What was added ends acknowledged or in the dead letters. */
+  /** Each added message ends acknowledged or in the dead letters. */
   lost(history, id, { left, dead }) {
     if (!isExpected(history) || isFar(history)) return undefined
     if (left.has(id)) return 'is still there'
@@ -17,7 +17,7 @@ export const RULES = {
     return mayBeDone ? undefined : 'was added, and is neither acknowledged nor a dead letter'
   },
 
-  /** What is not due yet is there. */
+  /** Messages that are not due yet are there. */
   dropped(history, id, { left }) {
     return isExpected(history) && isFar(history) && !left.has(id) ? 'is due long after, and not there' : undefined
   },
@@ -42,7 +42,7 @@ export const RULES = {
     return undefined
   },
 
-  /** What was acknowledged is over, unless it was added once more since, because it was unknown whether it had been. */
+  /** An acknowledged message does not come again, unless it was added again since because the outcome of an `add` was unknown. */
   again({ addedAt, deliveries }, id, { dead }) {
     const dones = deliveries.flatMap(({ answers }, at) =>
       answers.flatMap(({ said, done, sentAt }) => (said === 'done' && done === true ? [{ at, sentAt }] : [])),
@@ -78,7 +78,7 @@ export const RULES = {
     return undefined
   },
 
-  /** What was cancelled is gone; neither that nor putting off is done to what a consumer has. */
+  /** A cancelled message is gone; a message that a consumer has is neither cancelled nor postponed. */
   cancelled({ change, deliveries }, id, { left, dead }) {
     if (change?.done !== true) return undefined
     const { how, sentAt, heardAt = Infinity } = change
@@ -91,7 +91,7 @@ export const RULES = {
     return undefined
   },
 
-  /** What is there is found by its id. */
+  /** Each message that is there is found by its id. */
   unfound({ addedAt, change, asks, deliveries }) {
     const wrong = asks.find(
       ({ found, sentAt, heardAt = Infinity }) =>
@@ -110,7 +110,7 @@ export const RULES = {
     return isThere ? `was ${state === 'refused' ? 'refused' : 'never added'}, and came` : undefined
   },
 
-  /** A dead letter has failed as often as it may: once for each attempt. */
+  /** A dead letter has failed as often as its limit permits: once for each attempt. */
   buried({ plan }, id, { dead }) {
     const limit = plan?.limit ?? 0
     const wrong = dead.find(
@@ -120,7 +120,7 @@ export const RULES = {
     return wrong && `is a dead letter after the attempts ${wrong.attempts.join()}, and had ${limit}`
   },
 
-  /** Only what always fails becomes a dead letter: no fault here lasts for all attempts of the others. */
+  /** Only a message that always fails becomes a dead letter: no fault here lasts for all attempts of another one. */
   spoilt({ plan }, id, { dead }) {
     return plan?.poison === false && dead.some((letter) => letter.id === id) ? 'is a dead letter' : undefined
   },
@@ -128,7 +128,7 @@ export const RULES = {
 
 export type Wrong = keyof typeof RULES
 
-/** How many deliveries more than its limit a message had. Those that were released do not count, nor those that decision 0025 does not count. */
+/** The deliveries of a message beyond its limit, without released ones and those that decision 0025 does not count. */
 export function excessOf({ plan, addedAt, deliveries }: History): number {
   if (plan === undefined) return 0
   const released = deliveries.filter(({ answers }) =>

@@ -9,6 +9,7 @@ import {
   loseMasterOf,
   moveSlot,
   stopMasterOf,
+  withoutElections,
 } from '../scenarios/failover.js'
 import type { AnyScenario } from '../scenarios/scenario.js'
 import { VISIBILITY_MS, type ReliableBench, type Result } from './bench.js'
@@ -26,8 +27,10 @@ const LONG_MS = 2 * VISIBILITY_MS
 /** Longer than a client waits for an answer, and than any visibility. */
 const SILENT_MS = 3 * VISIBILITY_MS
 const CROWD = 600
+const BACKLOG = 300
+const BACKLOG_DELAY_MS = 500
 
-/** Consumers that die, or stand still while others get what they have. */
+/** Consumers that die, or stand still while others get their messages. */
 export const consumers: readonly ReliableScenario[] = [
   {
     name: 'SIGKILL of all consumers while they handle, one after the other',
@@ -126,7 +129,7 @@ export const limited: readonly ReliableScenario<StandaloneStage>[] = [...consume
   (scenario) => ({ ...scenario, name: `groups: ${scenario.name}` }),
 )
 
-/** The same with batches of which each ends once, and with waits for the end of messages. */
+/** The same with batches, each of which ends once, and with waits for the end of messages. */
 export const awaited: readonly ReliableScenario<StandaloneStage>[] = [...consumers, ...server.slice(0, 2)].map(
   ({ name, fault }) => ({ name: `batches and waits: ${name}`, fault, also: hadBatches }),
 )
@@ -158,7 +161,7 @@ export const limitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
   },
 ]
 
-/** So are the ends of batches, which end once more then, and their closing: the producer closes them again, with another last message. */
+/** Also lost are the ends of batches, which then end once more, and their closing: the producer closes them again, with another last message. */
 export const awaitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
   {
     name: 'batches and waits: SIGKILL of the master under consumers: the sentinels choose another',
@@ -216,14 +219,26 @@ export const clusters: readonly ReliableScenario<ClusterStage>[] = [
   },
 ]
 
-/** Cancelling and putting off wait for no replica: where a replica takes over, those of the last moment are forgotten, too. */
-const AMENDED: Allowance = { ...FORGOTTEN, cancelled: 200, early: 200 }
+/** Processes that come back in the middle of it, and six servers, share the machine. */
+const SLOW: Allowance = { laterMs: 10_000 }
+
+/** Until what killed consumers have left is handled, the lowest priorities wait. */
+const PILED_UP: Allowance = { laterMs: 30_000 }
+
+/** Cancelling and postponing wait for no replica: in a failover their last changes are lost, too. */
+const CHANGED: Allowance = { ...FORGOTTEN, ...SLOW, cancelled: 40, early: 40 }
+
+/** A schedule begins anew in its new shard: ticks that are late at that moment can be skipped, and ticks of that moment can come from both shards. */
+const MOVED: Allowance = { ...SLOW, skipped: 20, doubled: 20 }
+
+/** Redis loses nothing: visible messages come by their priority. */
+const IN_ORDER: Allowance = { ...MOVED, disordered: 0 }
 
 /** All masters have shards of it. */
 export const sharded: readonly ReliableScenario<ClusterStage>[] = [
   {
     name: 'SIGKILL of each master of a sharded queue, one after the other',
-    allowed: AMENDED,
+    allowed: CHANGED,
     async fault(bench, stage) {
       for (const part of bench.parts.slice(0, MASTERS)) {
         await killMasterOf(stage, keysOf(part).messages)
@@ -234,32 +249,97 @@ export const sharded: readonly ReliableScenario<ClusterStage>[] = [
   {
     name: 'SIGSTOP of a master of a sharded queue until its replica has taken over',
     // when it goes on, it answers as it was before it learns that it is no master any more
-    allowed: { ...AMENDED, unfound: 200 },
+    allowed: { ...CHANGED, unfound: 200 },
     fault: (bench, stage) => stopMasterOf(stage, keysOf(bench.parts[1] ?? '').messages),
   },
-  changing('more'),
-  changing('fewer'),
+  dying('more'),
+  dying('fewer'),
+  {
+    name: 'SIGKILL of masters of a sharded queue whose processes come back with more shards, and then with fewer',
+    allowed: { ...CHANGED, ...MOVED },
+    async fault(bench, stage) {
+      for (const [at, which] of (['more', 'fewer'] as const).entries()) {
+        const death = killMasterOf(stage, keysOf(bench.parts[at] ?? '').messages)
+        await Promise.all([bench.changeShards(NEW_SHARDS[which]), death])
+        await stage.healthy()
+      }
+    },
+  },
+  handingOver('more'),
+  handingOver('fewer', true),
+  {
+    name: 'the slot of a shard moves to another master and back while its processes come back with more shards',
+    isLong: true,
+    allowed: IN_ORDER,
+    async fault(bench, stage) {
+      await pileUp(bench)
+      await withoutElections(stage, async () => {
+        const moving = moveSlot(bench, stage, keysOf(bench.parts[1] ?? '').messages)
+        await Promise.all([bench.changeShards(NEW_SHARDS.more), moving])
+      })
+    },
+  },
+  {
+    name: 'SIGKILL of a master of a sharded queue, whose replica has lost it',
+    isLong: true,
+    allowed: { ...CUT_OFF, ...SLOW, cancelled: 80, early: 80 },
+    fault: (bench, stage) => loseMasterOf(bench, stage, keysOf(bench.parts[1] ?? '').messages),
+  },
+  ...consumers.slice(0, 2).map(({ name, ...scenario }) => ({
+    ...scenario,
+    name: `of a sharded queue: ${name}`,
+    isLong: true,
+    allowed: { ...PILED_UP, disordered: 0 },
+  })),
 ]
 
-function changing(which: keyof typeof NEW_SHARDS): ReliableScenario<ClusterStage> {
+/** The same with bugs in the library: each of these scenarios shows one. */
+export function scenarioOf(start: string): ReliableScenario<ClusterStage> {
+  const [found, another] = sharded.filter(({ name }) => name.startsWith(start))
+  if (found === undefined || another !== undefined) throw new Error(`"${start}" is not the start of one scenario`)
+  return found
+}
+
+function dying(which: keyof typeof NEW_SHARDS): ReliableScenario<ClusterStage> {
   return {
     name: `SIGKILL of all processes of a sharded queue, which come back with ${which} shards while a master dies`,
-    // a schedule begins anew in its new shard: ticks that are late at that moment stand for themselves no more
-    allowed: { ...AMENDED, skipped: 200 },
+    isLong: true,
+    allowed: { ...CHANGED, ...MOVED },
     async fault(bench, stage) {
-      const dying = killMasterOf(stage, keysOf(bench.parts[2] ?? '').messages)
-      const { poller, worker, producer } = bench.workers
-      const reviving: Promise<void>[] = []
-      for (const process of [...poller, ...worker, ...producer]) {
-        reviving.push(bench.restartWith(process, NEW_SHARDS[which]))
-        await bench.pause(200, 500)
-      }
-      await Promise.all([...reviving, dying])
+      const death = killMasterOf(stage, keysOf(bench.parts[2] ?? '').messages)
+      await Promise.all([bench.changeShards(NEW_SHARDS[which]), death])
     },
   }
 }
 
-/** Not where a replica takes over: each call may be carried over such a fault without an error, which is what is promised. */
+/** The replica of each master takes over, one after the other, once it has all of its master's data. */
+function handingOver(which: keyof typeof NEW_SHARDS, isLong?: true): ReliableScenario<ClusterStage> {
+  return {
+    name: `CLUSTER FAILOVER of each master of a sharded queue, whose processes come back with ${which} shards`,
+    isLong,
+    allowed: IN_ORDER,
+    async fault(bench, stage) {
+      const parts = bench.parts.slice(0, MASTERS)
+      const handOver = async (): Promise<void> => {
+        for (const part of parts) {
+          await failOver(stage, keysOf(part).messages)
+          await stage.healthy()
+        }
+      }
+      await pileUp(bench)
+      await withoutElections(stage, async () => {
+        await Promise.all([bench.changeShards(NEW_SHARDS[which]), handOver()])
+      })
+    },
+  }
+}
+
+/** Adds so many messages that become visible at once that they wait for each other. */
+async function pileUp(bench: ReliableBench): Promise<void> {
+  await bench.one('producer').order({ kind: 'burst', count: BACKLOG, delay: BACKLOG_DELAY_MS })
+}
+
+/** Not for failovers: each call may survive such a fault without an error, as the library promises. */
 function sawErrors({ errors }: Result): void {
   expect(Object.keys(errors), 'no consumer noticed the fault').not.to.deep.equal([])
 }
@@ -272,7 +352,7 @@ function outlived({ tooLate, abandoned }: Result): void {
   expect(tooLate + abandoned, 'handlings that were longer than their visibility').to.be.at.least(1)
 }
 
-/** Else nothing was tried. */
+/** Checks that batches have finished, and that the ends of messages were waited for. */
 function hadBatches({ batches, waited }: Result): void {
   expect(batches, 'batches that have finished').to.be.at.least(1)
   expect(waited, 'messages whose end was waited for').to.be.at.least(1)

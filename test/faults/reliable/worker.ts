@@ -4,12 +4,15 @@ import { Ledger, codeOf } from '../bench/ledger.js'
 import { serve, type Program } from '../bench/serve.js'
 import { Poller, startWorker, type Consumer } from './consumers.js'
 import type { Entry, Job } from './job.js'
+import { operate } from './operator.js'
 import { Producer } from './producer.js'
-import { queueOf } from './queue.js'
+import { queueOf, type BenchQueue } from './queue.js'
 
 class Worker implements Program {
   readonly #ledger: Ledger<Entry>
   readonly #client: RedelayedClient
+  readonly #queue: BenchQueue
+  readonly #farMs: number
   readonly #producer: Producer | undefined
   readonly #consumer: Consumer | undefined
 
@@ -20,6 +23,8 @@ class Worker implements Program {
     this.#client.on('error', (error) => ledger.count(codeOf(error)))
     this.#client.on('reconnecting', ({ error }) => ledger.count(`reconnecting ${codeOf(error)}`))
     const queue = queueOf(job, this.#client, (entry) => ledger.note(entry))
+    this.#queue = queue
+    this.#farMs = job.load.farMs
     if (job.role === 'producer') this.#producer = new Producer(job, queue, ledger)
     else if (job.role === 'worker') this.#consumer = startWorker(job, this.#client, queue, ledger)
     else this.#consumer = new Poller(job, queue, ledger)
@@ -35,6 +40,10 @@ class Worker implements Program {
 
   async burst(count: number, delay: number): Promise<void> {
     await this.#producer?.burst(count, delay)
+  }
+
+  operate(left: readonly string[], dead: readonly string[]): Promise<void> {
+    return operate(this.#queue, { left, dead, farMs: this.#farMs })
   }
 
   turnTo(path: string): void {

@@ -106,7 +106,7 @@ export const tls: readonly Scenario<TlsStage>[] = [
   },
 ]
 
-/** A host name that leads to one of two servers, of which the second is the replica of the first. */
+/** A host name of one of two servers; the second is the replica of the first. */
 export interface NamedStage extends Stage {
   readonly host: string
   readonly addresses: readonly [string, string]

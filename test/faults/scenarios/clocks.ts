@@ -5,10 +5,10 @@ import type { Scenario } from './scenario.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Of one core, for a client that has nothing to do for months but sweeps once a second. */
+/** The share of one core for a client that only sweeps once a second for months. */
 const IDLE_CPU = 0.2
 
-/** The date of Redis is what counts, so it is the one that is set. */
+/** These faults set the date of Redis, because it is the one that counts. */
 export const redisJumps: Scenario<ShiftedStage> = {
   name: "Redis's date jumps an hour back, and then two hours forth",
   async fault(bench, stage) {

@@ -30,7 +30,7 @@ const MALFORMED: readonly Buffer[] = [
 ]
 const UNDECODABLE = Buffer.concat([header(9), Buffer.from('{not json')])
 
-/** Much of it, or not what it should be. */
+/** Faults in the data: much of it, or wrong data. */
 export const data: readonly Scenario<StandaloneStage>[] = [
   {
     name: `${CROWD} messages due in the same millisecond`,

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import { CrossSlotError, codecs, createClient } from '../../../src/index.js'
 import { eventually } from '../../support/events.js'
+import { NODE_TIMEOUT_MS } from '../../support/redis-server.js'
 import { uniqueName } from '../../support/redis.js'
 import { TAKES, type Bench } from '../bench/bench.js'
 import type { ClusterStage, ReplicatedStage, Stage } from '../bench/stage.js'
@@ -17,11 +18,16 @@ const REPEATED = 1_000
  * have left it and is offered again then, 250 a second.
  */
 const AT_BOTH = 500
-/** Some seconds before a master that was replaced learns of it from the sentinels, its clients have. */
+/** The clients learn of a replaced master from the sentinels some seconds before it does. */
 const LEFT_MS = 5_000
 const IN_ALL_HANDS = 2 * TAKES
-/** So long a master works for itself before it dies. */
+/** The time for which a master works alone before it dies. */
 const CUT_OFF_MS = 700
+/** Redis gives up a hand-over after five seconds. */
+const GIVEN_UP_MS = 6_000
+const HAND_OVER_MS = 25_000
+/** Longer than a process of this machine waits for a core. */
+const PATIENT_MS = 6_000
 
 /** Another server is chosen, and the dead one comes back as its replica. */
 export async function killMaster(stage: ReplicatedStage, then = async (): Promise<void> => {}): Promise<void> {
@@ -50,7 +56,7 @@ async function cutOff(stage: Stage, master: number, replicas: readonly number[])
   return async () => void (await each((redis) => redis.config('SET', 'masterauth', '')))
 }
 
-/** What only the master has is gone with it. */
+/** Data that only the master has is lost with it. */
 export async function loseMaster(bench: Pick<Bench, 'pause'>, stage: ReplicatedStage): Promise<void> {
   const master = await stage.masterPort()
   const replicas = stage.servers.map(({ port }) => port).filter((port) => port !== master)
@@ -59,7 +65,7 @@ export async function loseMaster(bench: Pick<Bench, 'pause'>, stage: ReplicatedS
   await killMaster(stage, reunite)
 }
 
-/** What only the master has is gone with it. */
+/** Data that only the master has is lost with it. */
 export async function loseMasterOf(bench: Pick<Bench, 'pause'>, stage: ClusterStage, key: string): Promise<void> {
   const master = await stage.masterOf(key)
   const reunite = await cutOff(stage, master, await replicasOf(stage, master))
@@ -67,7 +73,7 @@ export async function loseMasterOf(bench: Pick<Bench, 'pause'>, stage: ClusterSt
   await killMasterOf(stage, key, reunite)
 }
 
-/** For some seconds there are two masters; all have left the old one before it learns that it is none. */
+/** For some seconds there are two masters; all clients have left the old one before it learns that it is not a master. */
 export async function leaveMaster(bench: Pick<Bench, 'connectionsAt'>, stage: ReplicatedStage): Promise<void> {
   const old = await stage.promote()
   await eventually(
@@ -93,7 +99,7 @@ export async function killMasterOf(
   await master?.restart()
 }
 
-/** Its sockets stay open and answer nothing; when it goes on, it learns that it is a replica. */
+/** The sockets of the master stay open without answers; when it goes on, it learns that it is a replica. */
 export async function stopMasterOf(stage: ClusterStage, key: string): Promise<void> {
   const port = await stage.masterOf(key)
   const master = stage.servers.find((server) => server.port === port)
@@ -105,11 +111,33 @@ export async function stopMasterOf(stage: ClusterStage, key: string): Promise<vo
   }
 }
 
-/** The replica of the master of a key takes over, by agreement of both. */
+/** Lets the replica of the master of a key take over by agreement of both; asks again if Redis gives up because they are slow. */
 export async function failOver(stage: ClusterStage, key: string): Promise<void> {
   const port = await stage.masterOf(key)
-  for (const replica of await replicasOf(stage, port)) await (await stage.to(replica)).cluster('FAILOVER')
-  await movedFrom(stage, key, port)
+  const replicas = await replicasOf(stage, port)
+  const refusals: unknown[] = []
+  for (const end = Date.now() + HAND_OVER_MS; ;) {
+    for (const replica of replicas)
+      await (await stage.to(replica)).cluster('FAILOVER').catch((error: unknown) => refusals.push(error))
+    try {
+      return await movedFrom(stage, key, port, GIVEN_UP_MS)
+    } catch (error) {
+      if (Date.now() > end) throw new Error(`${String(error)}; ${refusals.map(String).join()}`, { cause: error })
+    }
+  }
+}
+
+/** Keeps replicas from taking over by themselves meanwhile, as on a busy machine: data that they miss would be lost. */
+export async function withoutElections(stage: Stage, action: () => Promise<void>): Promise<void> {
+  const set = async (ms: number): Promise<void> => {
+    for (const { port } of stage.servers) await (await stage.to(port)).config('SET', 'cluster-node-timeout', ms)
+  }
+  await set(PATIENT_MS)
+  try {
+    await action()
+  } finally {
+    await set(NODE_TIMEOUT_MS)
+  }
 }
 
 async function replicasOf(stage: ClusterStage, master: number): Promise<number[]> {
@@ -134,8 +162,8 @@ export async function moveSlot(bench: Pick<Bench, 'pause'>, stage: ClusterStage,
   await migrate(stage, key, other, home)
 }
 
-async function movedFrom(stage: ClusterStage, key: string, port: number): Promise<void> {
-  await eventually(async () => expect(await stage.masterOf(key)).not.to.equal(port), 20_000, 100)
+async function movedFrom(stage: ClusterStage, key: string, port: number, withinMs = 20_000): Promise<void> {
+  await eventually(async () => expect(await stage.masterOf(key)).not.to.equal(port), withinMs, 100)
 }
 
 export const sentinels: readonly Scenario<ReplicatedStage>[] = [
@@ -199,7 +227,7 @@ export const clusters: readonly Scenario<ClusterStage>[] = [
   },
 ]
 
-/** As redis-cli moves a slot: key by key, with commands coming in all the time. */
+/** Moves a slot as redis-cli does: key by key, during other commands. */
 async function migrate(stage: ClusterStage, key: string, from: number, to: number): Promise<void> {
   const [source, target] = [await stage.to(from), await stage.to(to)]
   const slot = await source.cluster('KEYSLOT', key)

@@ -11,7 +11,7 @@ const PINGED_MS = 5_000
 const SUBSCRIBING = ['SUBSCRIBE']
 const BLOCKING = ['BLMPOP', 'BLPOP']
 
-/** What lies between the processes and the server breaks, or only seems to be there. */
+/** The network between the processes and the server breaks, or only seems to work. */
 export const network: readonly Scenario<StandaloneStage>[] = [
   {
     name: 'all connections are reset, again and again',
@@ -118,7 +118,7 @@ export const network: readonly Scenario<StandaloneStage>[] = [
   },
 ]
 
-/** The others deliver all the time, so that what came in the last second of the fault shows it was overcome. */
+/** The other processes deliver all the time: messages of the last second of the fault show that it was overcome. */
 async function halfOpen(
   bench: Bench,
   open: () => number,

@@ -1,7 +1,7 @@
 import { SWEEP_MS, TAKES } from '../bench/bench.js'
 import type { Scenario } from './scenario.js'
 
-/** Consumers that only take, so that all depends on the processes that deliver. */
+/** Consumers that only take, so that they depend on the processes that deliver. */
 const ONLY_TRANSFERRERS = { client: { consumersDeliver: false } }
 const HOUR_MS = 3_600_000
 

@@ -6,7 +6,7 @@ import { DURABLE, type StandaloneStage } from '../bench/stage.js'
 import type { Scenario } from './scenario.js'
 
 const FOR_MS = 2 * SWEEP_MS
-/** What the takes of both consumers can have been given by a server that dies before they hear of it. */
+/** The messages that a dying server can have given to takes of both consumers before these got the replies. */
 const IN_ALL_HANDS = 2 * TAKES
 
 type ServerScenario = Scenario<StandaloneStage>

@@ -1,4 +1,4 @@
-/** What the random calls are made of: few different values, so that they meet each other. */
+/** The values of random calls: few different ones, so that they meet each other. */
 import fc from 'fast-check'
 import { lengthOf, old, ordered, raw, unordered } from '../support.js'
 import { text } from './keyspace.js'

@@ -19,7 +19,7 @@ export interface Message {
   newestTicket: number
 }
 
-/** What the replies of a real Redis claim. */
+/** The facts that the replies of a real Redis state. */
 class Ledger {
   /** Due times as the clients got them. */
   readonly due = new Map<string, number>()
@@ -29,7 +29,7 @@ class Ledger {
   readonly early = new Set<string>()
   /** The ticket that the last move found nothing for. */
   refused: { name: string; due: number } | null = null
-  /** What the doctor set aside of messages that had been delivered: not the messages themselves. */
+  /** The entries of delivered messages that the doctor set aside, which are not the messages themselves. */
   readonly setAside = new Set<string>()
   /** Whether a copy was made: a message can be in two places then. */
   copied = false
@@ -149,7 +149,7 @@ export class Game {
     }
   }
 
-  /** What the model says that Redis should have answered, hold and have published. */
+  /** The replies, the contents and the publications that the model expects of Redis. */
   expected(): { replies: unknown[]; contents: QueueContent[]; published: string[][] } {
     return {
       replies: this.turns.map(({ expected }) => expected),
@@ -158,7 +158,7 @@ export class Game {
     }
   }
 
-  /** What is wrong with what Redis did, whatever the model says. */
+  /** The violations of invariants in Redis, whatever the model expects. */
   problems({ replies, contents }: Outcome, published: readonly string[][]): string[] {
     const ledger = new Ledger()
     for (const [at, { account }] of this.turns.entries()) {

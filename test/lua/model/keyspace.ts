@@ -16,7 +16,7 @@ interface Key {
   expiresIn: number | null
 }
 
-/** What a key holds, in a form that a failed test can print; an empty key does not exist. */
+/** The content of a key, in a form that a failed test can print; an empty key does not exist. */
 export interface Content {
   readonly holds: string[]
   readonly expiresIn: number | null
@@ -27,7 +27,7 @@ export class Keyspace {
   #published: (readonly [channel: string, message: string])[] = []
   /** Leases by their keys. They have an expiry that is not compared. */
   readonly leases = new Map<string, { readonly client: string; readonly until: number }>()
-  /** Of every channel. */
+  /** The subscribers of every channel. */
   subscribers = 1
 
   list(key: string): string[] {
@@ -103,7 +103,7 @@ export class Keyspace {
     if (head !== undefined) this.publish(channel, head.score)
   }
 
-  /** What was published on one channel since the last call. */
+  /** The messages published on one channel since the last call. */
   takePublished(channel: string): string[] {
     const taken = this.#published.filter(([on]) => on === channel)
     this.#published = this.#published.filter(([on]) => on !== channel)
@@ -138,7 +138,7 @@ export function text(bytes: Uint8Array | string): string {
 }
 
 export interface Parsed {
-  /** What a ticket knows of the entry: its first bytes. */
+  /** The part of an entry in its ticket: its first bytes. */
   readonly prefix: string
   readonly payload: string
   /** Whether such an entry is in the order list. */

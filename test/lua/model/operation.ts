@@ -11,7 +11,7 @@ import {
 import { readable } from '../support.js'
 import type { Keyspace } from './keyspace.js'
 
-/** What a random test has at hand when it makes up a call. */
+/** The state from which a random test makes up a call. */
 export interface World {
   /** The model, in the state in which the call will find Redis. */
   readonly redis: Keyspace
@@ -41,13 +41,13 @@ export type Draft = (world: World) => Step | null
 interface Definition<S extends ScriptSource, R, D> {
   /** How often it is drawn, 1 when left out. */
   readonly weight?: number
-  /** What is random in a call. */
+  /** The random parts of a call. */
   readonly draw: fc.Arbitrary<D>
   /** Makes a call of it for the real script, one that means something in this world where possible. */
   run(world: World, drawn: D): { keys: KeysOf<S>; args: ArgsOf<S> } | null
   /** Does to the model what the script should do to Redis, and returns the reply it should give. For `reply` see `Step`. */
   apply(redis: Keyspace, keys: KeysOf<S>, args: ArgsOf<S>, reply: unknown): unknown
-  /** What of the reply can be compared, everything when left out. */
+  /** The part of the reply to compare; everything when left out. */
   compare?(reply: R): unknown
 }
 

@@ -10,14 +10,14 @@ import { exportsOf } from '../../support/exports.js'
 
 const PARTS = ['timeouts', 'order', 'destination', 'quarantine'] as const
 
-/** What is in one queue. */
+/** The contents of one queue. */
 export type QueueContent = Record<(typeof PARTS)[number], Content>
 
 export interface Scene {
   readonly steps: readonly Step[]
-  /** What is looked at after the last step. */
+  /** The checks after the last step. */
   readonly queues: readonly QueueKeys[]
-  /** What is sent after that look. */
+  /** The calls after these checks. */
   readonly epilogue?: readonly Command[]
 }
 
@@ -55,7 +55,7 @@ export async function play(redis: Redis, scenes: readonly Scene[]): Promise<Outc
   })
 }
 
-/** What the model holds, to be compared with `contents`. */
+/** The contents of the model, to be compared with `contents`. */
 export function contentsOf(redis: Keyspace, queues: readonly QueueKeys[]): QueueContent[] {
   return queues.map((queue) => inParts((part) => redis.content(queue[part])))
 }

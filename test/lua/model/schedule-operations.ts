@@ -247,6 +247,8 @@ export const scheduleOperations = {
         postponed: 0,
         largeHead: '',
         largeFirst: '',
+        promoted: 0,
+        wheelError: '',
       }
     },
   }),
@@ -387,6 +389,7 @@ export const scheduleOperations = {
       delivered: redis.list(destination).length,
       quarantined: redis.list(quarantine).length,
       subscribers: redis.subscribers,
+      more: null,
     }),
   }),
 }

@@ -1,4 +1,4 @@
-/** What other programs, and accidents, can leave in a queue: no script writes it, but every script must cope with it. */
+/** Values that other programs and accidents can leave in a queue: no script writes them, but every script must cope with them. */
 import fc from 'fast-check'
 import { ordered, raw, unordered } from '../support.js'
 import * as draws from './draws.js'

@@ -1,4 +1,4 @@
-/** What was sent and what became of it, as the server, the network and the callers saw it; not as the client says. */
+/** The messages sent and their outcomes, as the server, the network and the callers saw them, not as the client reports. */
 
 export interface Message {
   readonly payload: string
@@ -7,7 +7,7 @@ export interface Message {
   readonly begun: number
   /** The true time when the call ended. */
   settledAt?: number
-  /** How its call ended; a call that has not ended, or whose process is gone, is unknown. */
+  /** The end of the call; unknown if the call has not ended, or its process is gone. */
   outcome: 'accepted' | 'unknown' | 'refused'
   /** True times when it came to where it is taken from: pushed to the list, or given its record. */
   readonly arrived: number[]

@@ -2,7 +2,7 @@ import type { createClient } from '../../../src/client.js'
 import type { codecs } from '../../../src/codecs/index.js'
 import { load, type Fault } from '../plant.js'
 
-/** What is simulated: the package as users get it, or with a fault. */
+/** The simulated code: the package as users get it, or with a fault. */
 export interface ClientCode {
   readonly createClient: typeof createClient
   readonly codecs: typeof codecs

@@ -3,7 +3,7 @@ import { someone, type Scene } from './play.js'
 
 type Fault = (scene: Scene, duration: number) => void
 
-/** What befalls the connections, the server and the processes; after `duration` milliseconds it is over, for new connections at least. */
+/** The faults of connections, the server and the processes; they end after `duration` milliseconds, at least for new connections. */
 export const FAULTS: readonly (readonly [name: string, fault: Fault])[] = [
   ['opening hangs', (scene, duration) => opening(scene, duration, () => ({ kind: 'hangs' }))],
   [

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream'
 import type { Server, Session } from '../redis/server.js'
 import type { Process, World } from '../world.js'
 
-/** What befalls connections that are opened while it holds; they never heal. */
+/** A fault of the connections that are opened while it lasts; they never heal. */
 export type Opening =
   | { readonly kind: 'hangs' }
   /** After so many replies nothing comes any more. */
@@ -258,7 +258,7 @@ export class Network {
   /** Until then the server works and reads nothing. */
   busyUntil = 0
   latency: () => number
-  /** What befalls the connections that begin now; the first that says something counts. */
+  /** The fault of connections that begin now; the first applicable one counts. */
   readonly openings = new Set<() => Opening | undefined>()
   /** Elements arrived at a process that lives. */
   onHanded: ((owner: Process, elements: readonly string[]) => void) | undefined

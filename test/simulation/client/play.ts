@@ -46,7 +46,7 @@ export interface Scene {
   readonly start: () => Member
 }
 
-/** What the network does to everybody. */
+/** The network for all processes. */
 export interface Trouble {
   /** The probability that a published message is lost although the connection stays. */
   lossOfPublished: number

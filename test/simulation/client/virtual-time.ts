@@ -10,7 +10,7 @@ interface Scene {
   readonly connect: () => net.Socket
 }
 
-/** What is simulated now; without it everything is as Node has it. */
+/** The current simulation; without one, Node's own time applies. */
 let scene: Scene | undefined
 let installed = false
 

@@ -76,7 +76,7 @@ describe('The simulated Redis', () => {
   }).timeout(60_000)
 })
 
-/** What the real server answers. The keys stay, as they do at the simulated one, whose clock stands still. */
+/** The replies of the real server. The keys stay, as at the simulated one, whose clock stands still. */
 async function outcomeOf(redis: Redis, command: string, args: readonly (string | Buffer)[], keys: readonly string[]) {
   const pipeline = redis.pipeline().callBuffer(command, ...args)
   for (const key of keys) pipeline.persist(key)

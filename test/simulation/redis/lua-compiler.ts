@@ -54,7 +54,7 @@ interface Expression {
   readonly many?: boolean
   /** It can be assigned to. */
   readonly assign?: (value: string) => string
-  /** Of a field: what has to be evaluated before anything is assigned. */
+  /** For a field: the code to evaluate before any assignment. */
   readonly parts?: readonly [table: string, key: string]
 }
 

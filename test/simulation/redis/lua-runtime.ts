@@ -67,7 +67,7 @@ function typeOf(value: LuaValue): string {
   return typeof value
 }
 
-/** What compiled code calls. */
+/** The functions that compiled code calls. */
 export const runtime = {
   number(value: LuaValue): number {
     const number = toNumber(value)
@@ -168,7 +168,7 @@ function patternOf(pattern: LuaValue, flags = 's'): RegExp {
 
 const ESCAPED: Readonly<Record<string, string>> = { d: '\\d', s: '\\s', w: '[A-Za-z0-9]', a: '[A-Za-z]' }
 
-/** What a script sees beside `redis`, `KEYS` and `ARGV`. */
+/** The globals of a script besides `redis`, `KEYS` and `ARGV`. */
 export const LIBRARY: Readonly<Record<string, LuaValue>> = {
   ipairs: (list) => [nextOf, list, 0],
   pairs: (list) => {

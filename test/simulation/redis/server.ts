@@ -3,7 +3,7 @@ import { compile } from './lua-compiler.js'
 import { LIBRARY, LuaError, LuaTable, toText, type LuaValue } from './lua-runtime.js'
 import { OK, RedisError, Status, Store, endOf, manyPop, type Observer, type Reply } from './store.js'
 
-/** What the server needs of the world around it. */
+/** The environment of the server. */
 export interface ServerWorld {
   /** Epoch milliseconds, with fractions. */
   now(): number
@@ -23,7 +23,7 @@ export interface Peer {
 
 interface Blocked {
   readonly keys: readonly string[]
-  /** What it gets of a key, or `undefined` when there is nothing. */
+  /** Takes elements of a key; `undefined` if there are none. */
   readonly serve: (key: string) => Reply | undefined
   readonly nothing: Reply
   readonly forget: () => void

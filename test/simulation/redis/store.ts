@@ -1,4 +1,4 @@
-/** What a command answers; strings are bytes, one per UTF-16 unit. */
+/** The reply of a command; strings are bytes, one per UTF-16 unit. */
 export type Reply = null | number | string | Status | RedisError | readonly Reply[]
 
 export class Status {
@@ -16,7 +16,7 @@ export const OK = new Status('OK')
 const WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 const SYNTAX = 'ERR syntax error'
 
-/** What the checks of a simulation want to know of changes. */
+/** The changes that the checks of a simulation observe. */
 export interface Observer {
   onPushed?(key: string, element: string): void
   onPopped?(key: string, element: string): void
@@ -451,7 +451,7 @@ export function endOf(text: string): 'left' | 'right' {
   return text.toUpperCase() === 'RIGHT' ? 'right' : 'left'
 }
 
-/** What LMPOP and, after its timeout, BLMPOP take. */
+/** The elements that LMPOP and, after its timeout, BLMPOP take. */
 export function manyPop(args: readonly string[]): { keys: readonly string[]; end: 'left' | 'right'; count: number } {
   const many = integer(args[0])
   const [end = '', , count = '1'] = args.slice(many + 1)
