@@ -101,7 +101,8 @@ const { options } = ts.convertCompilerOptionsFromJson(
   { ...config.compilerOptions, rootDir: root, noEmit: true, paths: sourcesOfExports() },
   root,
 )
-const entries = Object.values(sourcesOfExports()).flat()
+/** What the library exports, and the typed client of the service. */
+const entries = [...Object.values(sourcesOfExports()).flat(), 'src/server/client/index.ts']
 const program = ts.createProgram([...blocks.keys(), ...entries.map((entry) => join(root, entry))], options)
 for (const diagnostic of ts.getPreEmitDiagnostics(program)) {
   const file = diagnostic.file?.fileName

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
+import { OPERATIONS, spentOn, WAYS } from '../benchmarks/lib/operations.js'
 import type { DelayedQueue, DelayedQueueOptions, createClient as CreateClient, Worker } from '../src/index.js'
 
 const [, , folder = '', figure = '', url = ''] = process.argv
@@ -149,6 +150,25 @@ const FIGURES: Readonly<Record<string, () => Promise<Record<string, number>>>> =
       await worker?.close()
     }
     return { 'handled by a worker a second': rate }
+  },
+  /** Each operation of a reliable queue with its defaults, so without a change stream, alone. */
+  async reliable() {
+    const rates: Record<string, number> = {}
+    // of the checkout that is measured, not of this one
+    const connect = createClient as unknown as Parameters<typeof spentOn>[0]['connect']
+    for (const [way, what] of [
+      [WAYS.clients, '16 clients, one a call'],
+      [WAYS.batches, '100 a call'],
+    ] as const) {
+      const count = way.piece * way.pieces
+      const { [what]: spent } = await spentOn({ connect, url, way, queues: { [what]: undefined } })
+      for (const operation of OPERATIONS) {
+        rates[`${operation} of a reliable queue a second, ${what}`] = count / (spent?.[operation].seconds ?? NaN)
+        rates[`server's CPU for each ${operation}, ns, ${what}`] =
+          ((spent?.[operation].cpuSeconds ?? NaN) / count) * 1e9
+      }
+    }
+    return rates
   },
   /** A new process that does nothing but load the main entry by the name of the package. */
   async load() {

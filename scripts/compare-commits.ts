@@ -1,5 +1,5 @@
-// `npm run benchmark:compare -- <commit> [--rounds 5] [--only workers,offers]`: the figures that a change of the structure must not
-// lower, of an earlier commit and of this checkout, in turns in one run. The earlier one is checked out, installed and built
+// `npm run benchmark:compare -- <commit> [<later commit>] [--rounds 5] [--only workers,offers]`: the figures that a change of the structure must not
+// lower, of an earlier commit and of a later one or this checkout, in turns in one run. A commit is checked out, installed and built
 // once, in .cache/compare. Every measurement has a Redis and a process of its own; the one that begins changes each round.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -10,18 +10,18 @@ import { ensureBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 import { findServerBin, startServer } from './redis.js'
 
-const FIGURES = ['lateness', 'offers', 'adding', 'takes', 'network', 'workers', 'transfers', 'load']
-const LOWER_IS_BETTER = /lateness|bytes|load/
+const FIGURES = ['lateness', 'offers', 'adding', 'takes', 'network', 'workers', 'reliable', 'transfers', 'load']
+const LOWER_IS_BETTER = /lateness|bytes|load|CPU/
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: { rounds: { type: 'string', default: '5' }, only: { type: 'string' } },
 })
-const [commit] = positionals
+const [commit, later] = positionals
 const rounds = Number(options.rounds)
 const only = options.only?.split(',') ?? FIGURES
-if (commit === undefined || positionals.length > 1 || !Number.isInteger(rounds) || rounds < 1) {
-  console.error('usage: npm run benchmark:compare -- <commit> [--rounds 5] [--only lateness,workers]')
+if (commit === undefined || positionals.length > 2 || !Number.isInteger(rounds) || rounds < 1) {
+  console.error('usage: npm run benchmark:compare -- <commit> [<later commit>] [--rounds 5] [--only lateness,workers]')
   process.exit(2)
 }
 const unknown = only.filter((name) => !FIGURES.includes(name))
@@ -36,9 +36,10 @@ if (bin === undefined) {
 }
 
 const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
-const [before, after] = [git('rev-parse', '--short', commit), git('describe', '--always', '--dirty')]
+const short = (name: string): string => git('rev-parse', '--short', name)
+const [before, after] = [short(commit), later === undefined ? git('describe', '--always', '--dirty') : short(later)]
 ensureBuilt()
-const sides = { [before]: checkOut(before), [after]: root }
+const sides = { [before]: checkOut(before), [after]: later === undefined ? root : checkOut(after) }
 const values = new Map<string, Record<string, number[]>>()
 const loads: string[] = []
 for (let round = 0; round < rounds; round++) {
@@ -59,7 +60,7 @@ const text = report()
 console.log(text)
 const stem = join(
   root,
-  `benchmarks/results/${new Date().toISOString().slice(0, 10)}-compare-${[before, ...(options.only?.split(',') ?? [])].join('-')}`,
+  `benchmarks/results/${new Date().toISOString().slice(0, 10)}-compare-${[before, ...(later === undefined ? [] : [after]), ...(options.only?.split(',') ?? [])].join('-')}`,
 )
 writeFileSync(`${stem}.md`, text)
 writeFileSync(

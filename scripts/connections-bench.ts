@@ -1,6 +1,6 @@
 // `node scripts/run.mjs connections-bench`: how the built service refuses connections beyond --max-connections. A process of its own opens
-// connections from several loopback addresses, as many at a time as this machine allows, and counts which of them the service answers; the
-// others are closed at once. Prints a line, with the memory of the service before and after.
+// connections from several loopback addresses, as many at a time as this machine allows, and counts which of them get the whole problem and are
+// closed. Prints a line, with the memory of the service before and after.
 //
 //   node scripts/run.mjs connections-bench [--limit 8000] [--refused 100000]
 import { readFileSync } from 'node:fs'
@@ -22,6 +22,8 @@ const service = await startServiceProcess(redis.url, ['--max-connections', Strin
 const memory = (): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1] ?? 0) / 1_024)
 const { hostname, port } = new URL(service.url)
+/** `answered`: with the whole problem. */
+type Outcome = 'answered' | 'closed' | 'reset' | 'open'
 const addressOf = (at: number): string => `127.0.0.${2 + (at % 8)}`
 
 const held: HttpConnection[] = []
@@ -35,7 +37,8 @@ const open = async (at: number): Promise<HttpConnection> => {
 while (held.length < limit)
   held.push(...(await Promise.all(Array.from({ length: Math.min(AT_ONCE, limit - held.length) }, (_, at) => open(at)))))
 const full = memory()
-const counts = { closed: 0, reset: 0, open: 0 }
+const counts: Record<Outcome, number> = { answered: 0, closed: 0, reset: 0, open: 0 }
+let answer = ''
 let most = full
 const begin = performance.now()
 for (let from = 0; from < refused; from += AT_ONCE) {
@@ -50,26 +53,30 @@ await new Promise((resolve) => setTimeout(resolve, 500))
 await (await HttpConnection.open(service.url)).ask(request) // there is room again
 const still = answered.length
 console.log(
-  `limit ${limit}; ${refused} more in ${seconds.toFixed(1)} s: ${counts.closed} closed, ${counts.reset} reset, ${counts.open} neither. ` +
-    `${still} of those before are answered, and one more when one of them has ended. Memory ${full} MB, at most ${most} MB, ${memory()} MB at the end.`,
+  `limit ${limit}; ${refused} more in ${seconds.toFixed(1)} s: ${counts.answered} got a whole 503, ${counts.closed} were closed without it, ${counts.reset} reset, ${counts.open} neither. ` +
+    `${still} of those before are answered, and one more when one of them has ended. Memory ${full} MB, at most ${most} MB, ${memory()} MB at the end.\n\n${answer}`,
 )
 for (const connection of held) connection.close()
 await service.stop()
 await redis.stop()
-process.exit(counts.open > 0 || still < limit ? 1 : 0)
+process.exit(counts.answered < refused || still < limit ? 1 : 0)
 
 /** What becomes of a connection beyond the limit. */
-function refusedOne(localAddress: string): Promise<'closed' | 'reset' | 'open'> {
+function refusedOne(localAddress: string): Promise<Outcome> {
   return new Promise((resolve) => {
     const socket: Socket = createConnection({ host: hostname, port: Number(port), localAddress })
     const timer = setTimeout(() => end('open'), 30_000)
-    const end = (outcome: 'closed' | 'reset' | 'open'): void => {
+    let got = ''
+    const end = (outcome: Outcome): void => {
       clearTimeout(timer)
       socket.destroy()
       resolve(outcome)
     }
-    socket.resume()
+    socket.on('data', (bytes: Buffer) => (got += bytes.toString()))
     socket.once('error', () => end('reset'))
-    socket.once('end', () => end('closed'))
+    socket.once('end', () => {
+      if (/^HTTP\/1\.1 503 .*"code":"too-many-connections"[^}]*}$/s.test(got)) answer = got
+      end(got === answer ? 'answered' : 'closed')
+    })
   })
 }

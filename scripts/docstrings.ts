@@ -1,4 +1,5 @@
-// What the docstrings of src say: the code blocks in them, and which public methods are without `@throws` (with the code of the error) or `@example`.
+// What the docstrings of src say: the code blocks in them, and which public methods and functions are without `@throws` (with the code
+// of the error) or `@example`.
 import { readFileSync, readdirSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import ts from 'typescript'
@@ -13,7 +14,12 @@ export interface Block {
 
 export function exampleBlocks(): Block[] {
   return readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('generated.ts') && !file.startsWith('server'))
+    .filter(
+      (file) =>
+        file.endsWith('.ts') &&
+        !file.endsWith('generated.ts') &&
+        (!file.startsWith('server/') || /^server\/(client|journal)\//.test(file)),
+    )
     .sort()
     .flatMap((file) => {
       const text = readFileSync(join(root, 'src', file), 'utf8')
@@ -26,13 +32,13 @@ export function exampleBlocks(): Block[] {
 }
 
 /**
- * The public methods of the exported classes, by where they are declared, that have no tag of a name.
+ * The public methods and functions, by where they are declared, that have no tag of a name.
  * @param entries the sources of what the package exports
  */
 export function methodsWithout(program: ts.Program, entries: readonly string[], tag: 'throws' | 'example') {
   const checker = program.getTypeChecker()
   return methodsOf(program, entries)
-    .filter((method) => !method.getJsDocTags(checker).some(({ name }) => name === tag))
+    .filter((method) => !tagsOf(checker, method).some(({ name }) => name === tag))
     .map(nameOf)
     .sort()
 }
@@ -45,8 +51,7 @@ export function wrongThrows(program: ts.Program, entries: readonly string[]) {
   const checker = program.getTypeChecker()
   const codes = codesOfClasses(program, entries)
   return methodsOf(program, entries).flatMap((method) =>
-    method
-      .getJsDocTags(checker)
+    tagsOf(checker, method)
       .filter(({ name }) => name === 'throws')
       .flatMap(({ text }) => {
         const said = ts.displayPartsToString(text)
@@ -80,6 +85,7 @@ function methodsOf(program: ts.Program, entries: readonly string[]) {
     entries
       .flatMap((entry) => exportsOf(checker, program.getSourceFile(join(root, entry))))
       .flatMap((symbol) => publicMethods(checker, symbol))
+      .filter((method) => method.declarations?.[0]?.getSourceFile().fileName.startsWith(join(root, 'src/')))
       .map((method) => [method.declarations?.[0], method]),
   )
   return Array.from(methods.values())
@@ -92,9 +98,33 @@ function exportsOf(checker: ts.TypeChecker, file: ts.SourceFile | undefined) {
   )
 }
 
-/** Those of a class, also inherited ones, that are declared here and meant for users. */
-function publicMethods(checker: ts.TypeChecker, symbol: ts.Symbol) {
-  if (!(symbol.flags & ts.SymbolFlags.Class)) return []
+/** What users implement, and the library calls. */
+const OF_USERS = [
+  'Codec',
+  'EventLogger',
+  'Instrumentation',
+  'IoredisClient',
+  'JournalledQueue',
+  'NameMapper',
+  'TaskHandler',
+  'ZstdImplementation',
+]
+
+/** What users call of an export: a function; the functions of an object such as `codecs`; the methods of an interface or a class. */
+function publicMethods(checker: ts.TypeChecker, symbol: ts.Symbol): ts.Symbol[] {
+  if (symbol.flags & ts.SymbolFlags.Function) return [symbol]
+  if (symbol.flags & ts.SymbolFlags.Class) return methodsOfClass(checker, symbol)
+  if (symbol.flags & ts.SymbolFlags.Interface && !OF_USERS.includes(symbol.name)) {
+    const members = checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol))
+    return members.filter(({ declarations: [declaration] = [] }) => declaration && ts.isMethodSignature(declaration))
+  }
+  if (!(symbol.flags & ts.SymbolFlags.Variable)) return []
+  const members = checker.getPropertiesOfType(checker.getTypeOfSymbol(symbol))
+  return members.filter((member) => checker.getTypeOfSymbol(member).getCallSignatures().length > 0)
+}
+
+/** Also inherited ones. */
+function methodsOfClass(checker: ts.TypeChecker, symbol: ts.Symbol) {
   const statics = checker.getPropertiesOfType(checker.getTypeOfSymbol(symbol))
   return [...checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol)), ...statics].filter((member) => {
     const [declaration] = member.declarations ?? []
@@ -103,17 +133,22 @@ function publicMethods(checker: ts.TypeChecker, symbol: ts.Symbol) {
     return (
       !(ts.getCombinedModifierFlags(declaration) & hidden) &&
       !ts.isPrivateIdentifier(declaration.name) &&
-      declaration.getSourceFile().fileName.startsWith(join(root, 'src/')) &&
       !member.getJsDocTags(checker).some(({ name }) => name === 'internal')
     )
   })
+}
+
+/** Of the function itself where an object only names it, as `codecs` does. */
+function tagsOf(checker: ts.TypeChecker, method: ts.Symbol) {
+  const [signature] = checker.getTypeOfSymbol(method).getCallSignatures()
+  const own = method.getJsDocTags(checker)
+  return own.length > 0 ? own : (signature?.getJsDocTags() ?? [])
 }
 
 function nameOf(method: ts.Symbol) {
   const [declaration] = method.declarations ?? []
   if (declaration === undefined) return method.name
   const { parent } = declaration
-  const owner = ts.isClassLike(parent) ? parent.name?.text : undefined
-  const name = (declaration as ts.MethodDeclaration).name.getText()
-  return `${relative(root, declaration.getSourceFile().fileName)}: ${owner}.${name}`
+  const owner = ts.isClassLike(parent) || ts.isInterfaceDeclaration(parent) ? `${parent.name?.text}.` : ''
+  return `${relative(root, declaration.getSourceFile().fileName)}: ${owner}${method.name}`
 }

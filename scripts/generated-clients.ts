@@ -5,7 +5,7 @@ export interface Step {
   readonly command: string
   readonly args: readonly string[]
   readonly env?: NodeJS.ProcessEnv
-  /** Where it fails, the registry is away or does not have it: that says nothing of the client. */
+  /** It brings what the others need; these ask no registry. Where it fails, the registry is away: that says nothing of the client. */
   readonly isFetch?: boolean
 }
 
@@ -23,6 +23,7 @@ export interface GeneratedClient {
 const PYTHON = ['openapi-python-client==0.29.1', 'ruff']
 const GO = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2'
 const JAVA = '7.14.0'
+const BUILD = ['-q', 'compile', 'dependency:copy-dependencies']
 /** Else lists that were not set are sent as empty ones. */
 const NULLS = ['--additional-properties', 'containerDefaultToNull=true']
 
@@ -36,7 +37,11 @@ export const generatedClients: readonly GeneratedClient[] = [
       const generate = ['generate', '--path', 'openapi.json', '--meta', 'none', '--output-path', 'delay_service']
       return [
         { command: 'python3', args: ['-m', 'venv', 'venv'] },
-        { command: join(bin, 'pip'), args: ['install', '--quiet', '--disable-pip-version-check', ...PYTHON] },
+        {
+          command: join(bin, 'pip'),
+          args: ['install', '--quiet', '--disable-pip-version-check', ...PYTHON],
+          isFetch: true,
+        },
         { command: join(bin, 'openapi-python-client'), args: generate, env },
         { command: join(bin, 'python'), args: [source], env: { PYTHONPATH: dir } },
       ]
@@ -47,15 +52,17 @@ export const generatedClients: readonly GeneratedClient[] = [
     file: 'client.go',
     needs: ['go', 'version'],
     steps(dir, source) {
-      const env = { CGO_ENABLED: '0', GOFLAGS: '-mod=mod' }
+      const env = { CGO_ENABLED: '0', GOFLAGS: '-mod=mod', GOBIN: join(dir, 'bin') }
       mkdirSync(join(dir, 'api'))
       writeFileSync(join(dir, 'go.mod'), 'module clients\n\ngo 1.24\n')
       copyFileSync(source, join(dir, 'main.go'))
-      const generate = ['run', GO, '-generate', 'types,client', '-package', 'api', '-o', 'api/api.go', 'openapi.json']
+      const generate = ['-generate', 'types,client', '-package', 'api', '-o', 'api/api.go', 'openapi.json']
       return [
-        { command: 'go', args: generate, env },
-        { command: 'go', args: ['mod', 'tidy'], env },
-        { command: 'go', args: ['run', '.'], env },
+        { command: 'go', args: ['install', GO], env, isFetch: true },
+        { command: join(dir, 'bin/oapi-codegen'), args: generate },
+        // what the generated code imports, also if it does not compile
+        { command: 'go', args: ['mod', 'tidy'], env, isFetch: true },
+        { command: 'go', args: ['run', '.'], env: { ...env, GOPROXY: 'off' } },
       ]
     },
   },
@@ -71,7 +78,9 @@ export const generatedClients: readonly GeneratedClient[] = [
       return [
         { command: 'mvn', args: ['-q', 'dependency:copy', jar, '-DoutputDirectory=.'], isFetch: true },
         { command: 'java', args: [...generator, '-g', 'java', '--library', 'native', ...NULLS] },
-        { command: 'mvn', args: ['-q', 'compile', 'dependency:copy-dependencies'] },
+        // with the plugins and libraries of the same goals, which compile nothing here
+        { command: 'mvn', args: [...BUILD, '-Dmaven.main.skip=true'], isFetch: true },
+        { command: 'mvn', args: ['-o', ...BUILD] },
         { command: 'java', args: ['-cp', 'target/classes:target/dependency/*', 'Client'] },
       ]
     },

@@ -1,5 +1,6 @@
 // Checks the links of the pages that are in the tarball: what they lead to must be in the tarball too, or be an address of the repository, as
-// package.json names it. Only there its organisation is named; `--update` writes it to the pages.
+// package.json names it. Only there its organisation is named; `--update` writes it to the pages. Pictures are an exception: they are relative and not in
+// the tarball, because GitHub shows them so, npm takes them from the repository, and an installed page has their description in their place.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { npm, root } from './ensure-installed.mjs'
@@ -41,11 +42,12 @@ export function linkProblems(page: string, text: string): string[] {
   const problems = Array.from(text.matchAll(ADDRESS), ([address]) => address)
     .filter((address) => address !== here)
     .map((address) => `${page}: ${address} is not ${here}; run "node scripts/run.mjs check-docs --update"`)
-  for (const [, target = ''] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
+  for (const [, picture, target = ''] of text.matchAll(/(!\[[^\]]+)?\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
     const file = /^https:\/\/github\.com\/[\w.-]+\/redelayed\/(?:blob|tree)\/main\/(.+)$/.exec(target)?.[1]
     if (file !== undefined && !existsSync(join(root, file))) problems.push(`${page}: no such file: ${file}`)
     if (/^https?:/.test(target) || !files.has(page)) continue
     const path = posix.join(dirname(page), target).replace(/\/$/, '')
+    if (picture !== undefined && /\.png$/.test(path) && existsSync(join(root, path))) continue
     const isPacked = files.has(path) || [...files].some((each) => each.startsWith(`${path}/`))
     if (!isPacked) {
       problems.push(

@@ -21,9 +21,10 @@ const NEEDS_MORE = /^(export )?declare |from '(?!node:|redelayed|ioredis|prom-cl
 /** They need what one Redis does not have. */
 const NOT_RUN = ['docs/durability.md']
 
-/** Says that the program waits for the signal. */
-const PRELOAD =
-  "process.on('newListener', (name) => void (name === 'SIGTERM' && process.connected && process.send('waits')))\n"
+/** Says that the program waits for the signal. No file, as one that a run writes again can be empty when another one reads it. */
+const PRELOAD = `data:text/javascript,${encodeURIComponent(
+  "process.on('newListener', (name) => void (name === 'SIGTERM' && process.connected && process.send('waits')))",
+)}`
 
 const dir = join(root, '.cache/snippets')
 
@@ -60,10 +61,8 @@ export async function runSnippet(
 ): Promise<string | undefined> {
   mkdirSync(dir, { recursive: true })
   const file = join(dir, `${name.replace(/\W+/g, '-')}.ts`)
-  const preload = join(dir, 'preload.mjs')
   writeFileSync(file, code.replaceAll(ADDRESS, url).replace(/\.listen\(\d+\)/, '.listen(0)'))
-  writeFileSync(preload, PRELOAD)
-  const child = spawn(process.execPath, ['--import', preload, '--import', 'tsx', file], {
+  const child = spawn(process.execPath, ['--import', PRELOAD, '--import', 'tsx', file], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     timeout: LIMIT_MS,

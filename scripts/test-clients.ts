@@ -1,6 +1,7 @@
 // `npm run test:clients`: the programs of docs/examples/clients, each in its language, against the service as it is built: each
 // checks its own outcome. Installs and builds what is missing, finds or starts a Redis as `npm test` does, and ends with the line
-// `N passed, N failed`. A language that is not installed is skipped, and said so.
+// `N passed, N failed`. A language that is not installed is skipped, in CI it is a failure. A generated client whose generator or libraries no registry
+// gives is not run. It says so.
 //
 //   npm run test:clients -- go curl             only these
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -14,7 +15,11 @@ import { startServiceProcess } from './service-process.js'
 
 /** Where nothing is cached, Go compiles its standard library first. */
 const LIMIT_MS = 300_000
+/** So long all fetches together may take, each once more where it failed. */
+const FETCHES_MS = 240_000
+const AGAIN_MS = 3_000
 const dir = join(root, 'docs/examples/clients')
+const NOT_RUN = Symbol('not run')
 const LAST_LINE = 'pushed, received after its delay, acknowledged'
 
 interface Program {
@@ -52,10 +57,13 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 let passed = 0
 let failed = 0
 const skipped: string[] = []
+const notFetched: string[] = []
+let fetchMs = FETCHES_MS
 
 await check('the package builds', () => runNode(['scripts/run.mjs', 'build-server'], root))
 if (failed === 0) await checkAll().catch((error: unknown) => fail(String(error)))
 for (const name of skipped) console.log(`SKIPPED ${name}: it is not installed`)
+for (const text of notFetched) console.log(`NOT RUN ${text}`)
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed > 0 ? 1 : 0)
 
@@ -70,7 +78,9 @@ async function checkAll() {
     for (const each of chosen) {
       const { name, command, args, needs } = each
       if (needs !== undefined && !(await isThere(needs))) {
-        skipped.push(name)
+        // nothing else would show that a language has gone from the machine of CI
+        if (process.env['CI']) fail(`FAILED  ${name}: ${needs[0]} is not installed`)
+        else skipped.push(name)
         continue
       }
       await withTopic(service, name, async (env) => {
@@ -104,18 +114,21 @@ async function withTopic(
   await fetch(`${service.url}/v1/topics/${topic}?force`, { method: 'DELETE', headers })
 }
 
-async function runGenerated({ file, steps }: GeneratedClient, url: string, env: NodeJS.ProcessEnv) {
+/** `NOT_RUN`: a registry is away. */
+async function runGenerated({ name, file, steps }: GeneratedClient, url: string, env: NodeJS.ProcessEnv) {
   const folder = mkdtempSync(join(tmpdir(), 'redelayed-client-'))
   try {
     const description = await fetch(`${url}/openapi.json`, { headers: { connection: 'close' } })
     writeFileSync(join(folder, 'openapi.json'), await description.text())
     let last = { code: 0 as number | null, output: '' }
     for (const step of steps(folder, join(dir, 'generated', file))) {
-      last = await run(step.command, [...step.args], folder, { ...env, ...step.env })
-      if (last.code !== 0 && step.isFetch === true) {
-        console.log(`SKIPPED  its generator could not be fetched: ${last.output.slice(-500)}`)
-        return undefined
+      const given = [...step.args]
+      const own = { ...env, ...step.env }
+      if (step.isFetch === true) {
+        if (await fetched(() => run(step.command, given, folder, own, Math.max(1, fetchMs)), name)) continue
+        return NOT_RUN
       }
+      last = await run(step.command, given, folder, own)
       if (last.code !== 0) return `${step.command} ${step.args.join(' ')}\n${last.output}\nIt ended with ${last.code}.`
     }
     return problemOf(last)
@@ -124,15 +137,35 @@ async function runGenerated({ file, steps }: GeneratedClient, url: string, env: 
   }
 }
 
+/** Once more after a failure; where that fails, too, it is noted. */
+async function fetched(fetch: () => Promise<{ code: number | null; output: string }>, name: string): Promise<boolean> {
+  for (let attempt = 1; ; attempt++) {
+    const started = performance.now()
+    const { code, output } = await fetch()
+    fetchMs -= performance.now() - started
+    if (code === 0) return true
+    if (attempt < 2 && fetchMs > 0) {
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+      continue
+    }
+    notFetched.push(`${name}: what it needs could not be fetched from its registry: ${output.trim().slice(-500)}`)
+    return false
+  }
+}
+
 function problemOf({ code, output }: { code: number | null; output: string }): string | undefined {
   return code === 0 && output.trimEnd().endsWith(LAST_LINE) ? undefined : `${output}\nIt ended with ${code}.`
 }
 
-/** @param action gives what is wrong */
-async function check(what: string, action: () => Promise<string | undefined>) {
+/** @param action gives what is wrong, or `NOT_RUN` */
+async function check(what: string, action: () => Promise<string | typeof NOT_RUN | undefined>) {
   const started = performance.now()
   const problem = await action().catch(String)
   const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  if (problem === NOT_RUN) {
+    console.log(`NOT RUN ${what}  (${seconds} s)`)
+    return
+  }
   console.log(`${problem === undefined ? 'ok    ' : 'FAILED'}  ${what}  (${seconds} s)`)
   if (problem === undefined) passed++
   else fail(problem)
@@ -155,14 +188,14 @@ async function runNode(args: string[], cwd: string): Promise<string | undefined>
   return code === 0 ? undefined : output
 }
 
-function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) {
+function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}, limitMs = LIMIT_MS) {
   return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
     const child = start(command, args, cwd, env)
     let output = ''
     const keep = (bytes: Buffer) => (output += bytes.toString())
     child.stdout?.on('data', keep)
     child.stderr?.on('data', keep)
-    const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
+    const limit = setTimeout(() => child.kill('SIGKILL'), limitMs)
     child.once('error', reject)
     child.once('close', (code) => {
       clearTimeout(limit)

@@ -8,7 +8,6 @@
 //   npm run test:faults:journal -- --database sqlite        or postgres, mariadb: only this one
 //   npm run test:faults:journal -- --jobs 1                 so many databases at a time
 //   npm run test:faults:journal -- --report faults.md       the results as a table
-import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -23,6 +22,7 @@ const { FAULTS } = await import('../test/faults/journal/faults.js')
 const { PLANTS } = await import('../test/faults/journal/plants.js')
 const { findPlant, inParallel, planned, runSteps } = await import('../test/faults/journal/run.js')
 const { report } = await import('../test/faults/journal/report.js')
+const { Origin, commandOf } = await import('../test/faults/pages.js')
 const { isThere } = await import('../test/faults/journal/sql.js')
 
 /** Of those that are planted, without an option. */
@@ -61,8 +61,8 @@ const started = performance.now()
 const say = (line: string): void =>
   console.log(`${String(Math.round((performance.now() - started) / 1_000)).padStart(5)} s  ${line}`)
 const jobs = number('jobs', values.jobs)
-/** At the start: what is committed meanwhile was not tested. */
-const commit = commitOf(root)
+const { seed: _, report: path, ...options } = values
+const origin = new Origin(commandOf('test:faults:journal', seed, options))
 const isLong = values.faults !== undefined
 const chosen = FAULTS.filter(({ name }) => name.includes(values.only)).filter(
   (fault) => isLong || fault.isLong !== true,
@@ -114,18 +114,8 @@ process.exit(failed > 0 ? 1 : 0)
 
 /** After each fault, so that a run which is stopped has said what it found. */
 function writeReport(): void {
-  if (values.report === undefined) return
-  const how = values.short ? ' --short' : `${isLong ? ` --faults ${count}` : ''} --plants ${values.plants}`
-  const command = `npm run test:faults:journal -- --seed ${seed}${how} --jobs ${jobs}`
-  const minutes = (performance.now() - started) / 60_000
-  const text = report({ command, commit, minutes, planned: count, outcomes, searches })
-  writeFileSync(resolve(values.report), text)
-}
-
-function commitOf(cwd: string): string {
-  const args = ['describe', '--always', '--dirty', '--abbrev=10']
-  const { status, stdout } = spawnSync('git', args, { cwd, encoding: 'utf8' })
-  return status === 0 ? stdout.trim() : 'that is not known'
+  if (path === undefined) return
+  writeFileSync(resolve(path), report({ origin, planned: count, outcomes, searches }))
 }
 
 function number(what: string, text: string): number {

@@ -3,11 +3,17 @@
 //
 //   npm run test:faults -- --seed 7              as before; without it a new seed each time
 //   npm run test:faults -- --only "SIGKILL of"   those whose names contain this
-//   npm run test:faults -- --rounds 10           the long form: each fault ten times
+//   npm run test:faults -- --rounds 10           the long form: each fault ten times, and all that are planted
+//   npm run test:faults -- --layout wheel        delayed queues with this layout only
 //   npm run test:faults -- --report faults.ndjson   a line for each
+//   npm run test:faults -- --only "sharded queue" --rounds 10 --page faults.md   those of reliable queues as a table
 import { randomInt } from 'node:crypto'
-import { resolve } from 'node:path'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { Origin, commandOf } from '../test/faults/pages.js'
+import { pageOf, type Line } from '../test/faults/reliable/page.js'
 import { runMocha, summary } from './mocha.js'
 import { findServerBin } from './redis.js'
 
@@ -17,6 +23,8 @@ const { values } = parseArgs({
     only: { type: 'string' },
     rounds: { type: 'string', default: '1' },
     report: { type: 'string' },
+    layout: { type: 'string' },
+    page: { type: 'string' },
   },
 })
 for (const name of ['seed', 'rounds'] as const) {
@@ -30,13 +38,29 @@ if (!findServerBin()) {
   process.exit(process.env.CI ? 1 : 0)
 }
 
+const { seed, only, rounds, layout } = values
+const origin = new Origin(commandOf('test:faults', seed, { only, rounds, layout }))
+const own = mkdtempSync(join(tmpdir(), 'redelayed-faults-report-'))
+const report = values.report === undefined ? join(own, 'faults.ndjson') : resolve(values.report)
+const isLong = values.only !== undefined || Number(values.rounds) > 1
 const counts = await runMocha({
   args: ['test/faults/*.faults.ts', ...(values.only === undefined ? [] : ['--fgrep', values.only])],
   env: {
     REDELAYED_FAULTS_SEED: values.seed,
     REDELAYED_FAULTS_ROUNDS: values.rounds,
-    ...(values.report === undefined ? {} : { REDELAYED_FAULTS_REPORT: resolve(values.report) }),
+    REDELAYED_FAULTS_REPORT: report,
+    ...(isLong ? { REDELAYED_FAULTS_LONG: '1' } : {}),
+    ...(values.layout === undefined ? {} : { REDELAYED_FAULTS_LAYOUT: values.layout }),
   },
 })
+if (values.page !== undefined && existsSync(report)) {
+  const lines = readFileSync(report, 'utf8').trim().split('\n')
+  const page = pageOf(
+    lines.map((line) => JSON.parse(line) as Line),
+    origin.sentence(),
+  )
+  writeFileSync(resolve(values.page), page)
+}
+rmSync(own, { recursive: true })
 console.log(summary(counts))
 process.exit(counts.failed > 0 ? 1 : 0)

@@ -1,6 +1,7 @@
 // The data of the benchmark: topics with messages that are due in the next day or overdue, dead letters, and an endpoint that fails.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { codecs, createClient } from '../../src/index.js'
 import { HttpPool, type Target } from '../service-bench/http-client.js'
 
 export interface Receiver {
@@ -42,15 +43,49 @@ export async function makeTopics(pool: HttpPool, count: number): Promise<void> {
   await all(count, (at) => pool.call(`/v1/topics/${topicAt(at, count)}`, '{}', 'PUT'))
 }
 
-/** Messages over the topics, `BATCH` each, from the `from`th on. */
-export async function addMessages(pool: HttpPool, topics: number, from: number, to: number): Promise<void> {
+/** Messages over the topics, `BATCH` each, from the `from`th on: by the library, since ten million over HTTP take most of an hour. */
+export async function addMessages(url: string, topics: number, from: number, to: number): Promise<void> {
+  const client = createClient({ url })
+  const codec = codecs.json()
   const first = Math.ceil(from / BATCH)
-  await all(Math.ceil(to / BATCH) - first, (at) => {
+  try {
+    await all(Math.ceil(to / BATCH) - first, async (at) => {
+      const messages = Array.from({ length: BATCH }, (_, n) => ({
+        payload: { n },
+        delay: n < OVERDUE ? 0 : MINUTE_MS + ((((first + at) * BATCH + n) * 977) % DAY_MS),
+      }))
+      await client.getReliableQueue(topicAt((first + at) * 7, topics), { codec }).addMany(messages)
+    })
+  } finally {
+    await client.shutdown()
+  }
+}
+
+/** The same through the API, which writes each message into the journal first; one of a hundred has the business key of another. */
+export async function pushMessages(pool: HttpPool, topics: number, from: number, to: number): Promise<void> {
+  const first = Math.ceil(from / BATCH)
+  await all(Math.ceil(to / BATCH) - first, async (at) => {
     const messages = Array.from({ length: BATCH }, (_, n) => ({
-      delay: n < OVERDUE ? 0 : MINUTE_MS + ((((first + at) * BATCH + n) * 977) % DAY_MS),
-      body: { n },
+      ...{ id: `order-${(first + at) * BATCH + n}`, bizKey: `customer-${((first + at) * BATCH + n) % 99_991}` },
+      ...{ body: { n }, delay: n < OVERDUE ? 0 : MINUTE_MS + ((((first + at) * BATCH + n) * 977) % DAY_MS) },
     }))
-    return pool.call(`/v1/topics/${topicAt((first + at) * 7, topics)}/messages/batch`, JSON.stringify({ messages }))
+    await pool.call(`/v1/topics/${topicAt((first + at) * 7, topics)}/messages/batch`, JSON.stringify({ messages }))
+  })
+}
+
+/** Messages that consumers have finished: only the journal has them. */
+export async function addFinished(pool: HttpPool, isQuick: boolean): Promise<void> {
+  await all(isQuick ? 2 : 20, async (at) => {
+    const path = `/v1/topics/finished-${at}`
+    const messages = Array.from({ length: BATCH }, (_, n) => ({ id: `finished-${n}`, bizKey: 'finished', body: { n } }))
+    await pool.call(`${path}/messages/batch`, JSON.stringify({ messages }))
+    for (let left = BATCH; left > 0;) {
+      const received = await pool.call(`${path}/receive`, '{"max":100,"wait":1000}')
+      const leases = (JSON.parse(received) as { messages: { lease: string }[] }).messages.map(({ lease }) => lease)
+      if (leases.length === 0) throw new Error(`finished-${at} lacks ${left} messages`)
+      await pool.call('/v1/leases/acknowledge', JSON.stringify({ leases }))
+      left -= leases.length
+    }
   })
 }
 

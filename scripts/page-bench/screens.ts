@@ -39,3 +39,22 @@ export function screensOf(topic: string, endpoint: string): ScreenOf[] {
     { name: 'doctor', path: '/doctor', shows: 'main >> text=/examined|too long/', visits: 1 },
   ]
 }
+
+/** The same with a journal, and what only a journal has. */
+export function screensOfJournal(screens: readonly ScreenOf[], topic: string): ScreenOf[] {
+  const row = 'main table tbody tr:has(a)'
+  return [
+    ...screens.map((screen) =>
+      screen.path === '/journal' ? { ...screen, shows: 'main >> text="Changes that SQL lacks"' } : screen,
+    ),
+    { name: 'messages, by id in all topics', path: '/messages?id=order-12345', shows: row },
+    { name: 'messages, by business key in all topics', path: '/messages?bizKey=customer-4711', shows: row },
+    { name: 'messages of a consumer that is done, by business key', path: '/messages?bizKey=finished', shows: row },
+    { name: 'messages of a topic, due in the next hours', path: `/messages?topic=${topic}&state=delayed`, shows: row },
+    {
+      name: 'a finished message and its timeline',
+      path: '/topics/finished-1/messages/finished-7',
+      shows: '.timeline li',
+    },
+  ]
+}

@@ -62,7 +62,7 @@ const VALUES: readonly (readonly [what: string, value: unknown])[] = [
 const TABLES: readonly (readonly [title: string, columns: Readonly<Record<string, Codec>>])[] = [
   ['', { '`codecs.msgpack()`': codecs.msgpack(), '`codecs.json()`': codecs.json() }],
   [
-    'Those of `redelayed/java`, without options:',
+    'The codecs of `redelayed/java`, without options:',
     {
       '`kryo5()`': javaCodecs.kryo5(),
       '`jsonJackson()`': javaCodecs.jsonJackson(),

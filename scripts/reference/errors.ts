@@ -12,7 +12,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ERR_AUTH:
     'Check `username` and `password` (or `sentinelPassword`), and with ACLs the rights of the user: `npx redelayed doctor` lists the commands and keys that it lacks. The client retries, so a corrected password on the server is enough',
   ERR_BATCH_CLOSED:
-    'The message was not added. Close a batch after all `add` calls for it have resolved, and give each run a name of its own: a finished batch keeps its name for a week',
+    'The message was not added. Close a batch after all `add` calls for it have resolved, and give each run its own name: a finished batch keeps its name for a week',
   ERR_CHANGES_BEHIND:
     'A reader of the change stream is stopped or too slow: `changeStatus()` shows which group. Start it, remove the group, or raise `maxLength`. The message was not added; add it again later',
   ERR_CHANGES_LOST:
@@ -20,14 +20,14 @@ const ADVICE: Readonly<Record<string, string>> = {
   ERR_NOT_COMPLETED:
     "`reason` says which: `'timeout'`: wait longer, or look with `get(id)`, for a batch with `counts()`; `'dead'`: `failure` is why, and `redrive` or `deadLetters.move` gives it another chance; `'gone'`: the message was removed, has expired, was moved, or was completed before those that `keepCompleted` keeps",
   ERR_COMMAND:
-    'Read `redisCode`. `OOM`: Redis is full, free memory or raise `maxmemory`. `NOREPLICAS`: too few replicas. `BUSY`, `LOADING`, `MASTERDOWN`: it passes; call again. `MISCONF`: Redis cannot write its snapshot; look at its log',
+    'Read `redisCode`. `OOM`: Redis is full, free memory or raise `maxmemory`. `NOREPLICAS`: too few replicas. `BUSY`, `LOADING`, `MASTERDOWN` are temporary: call again. `MISCONF`: Redis cannot write its snapshot; read its log',
   ERR_CONNECTION:
     "Redis could not be reached, or the connection broke. With `outcome: 'not-applied'` call again. With `'unknown'` the command may have been carried out: repeat it only if that does no harm, as with an `id` in a reliable queue. The client reconnects by itself",
   ERR_CONSUMER:
     'A consumer of `subscribeOnElements` threw or rejected. Catch errors in it: the element is gone from the queue. An `error` event',
   ERR_CROSS_SLOT: 'In a cluster, give both queues the same part in braces, such as `{shop}:orders` and `{shop}:late`',
   ERR_DECODE:
-    'The bytes are of another codec, another version of a class, or broken. What consumers took is in [the quarantine](quarantine.md); compare the codecs of producer and consumer',
+    'The bytes are of another codec, another version of a class, or broken. Elements that consumers took are in [the quarantine](quarantine.md); compare the codecs of producer and consumer',
   ERR_DURABILITY:
     'The message **is** in the queue, but fewer replicas or disks have it than you asked for: see `acknowledged`. Keep it, or cancel it by `ticket`. Do not offer it again',
   ERR_ENCODE:
@@ -40,7 +40,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     'The message names the argument, what was expected, and what kind of value came. Correct the call',
   ERR_INVALID_TICKET:
     'The ticket belongs to another queue, or was cut or changed on its way. Store tickets as they are, together with the name of the queue',
-  ERR_LEASE_LOST:
+  ERR_VISIBILITY_LOST:
     'The process did not extend the message in time, because it was suspended or its event loop was blocked; another consumer may have the message. Stop work on it. If it happens often, raise `visibilityTimeout` or move long computations into a thread',
   ERR_LISTENER:
     'A listener that you gave to `on` threw; `cause` is what it threw. Catch errors in the listener. Reported as a process warning',
@@ -89,7 +89,8 @@ export function errorsPage(): Page {
     '<!-- Written by scripts/reference.ts from the classes of src and scripts/reference/errors.ts. Do not edit: run `npm run reference`. -->',
     '',
     'Every error that the package throws or emits is a `RedelayedError`. Compare its `code`, which stays the same between versions; the message is for people.',
-    '`queue` is the queue as you named it, and `cause` a clean copy of the error underneath. Messages contain no payload, no password and no URL with credentials.',
+    '`queue` is the queue as you named it, `operation` the method that you called, such as `offer`, or `batch.close` of a batch, and `cause` a clean copy of the error underneath.',
+    'An `error` event reports a failure that no call waits for. Most of them have no `operation`; the event of a worker has the operation of the worker, such as `poll` or `acknowledge`. Messages contain no payload, no password and no URL with credentials.',
     'The problems of the delay service are [on the page of its API](http-api.md).',
     '',
     '```ts',

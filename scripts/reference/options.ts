@@ -14,7 +14,7 @@ const RETURNED: readonly string[] = ['StoredQueueConfig', 'StoredRateLimit', 'St
 const SECTIONS: readonly Section[] = [
   {
     title: 'The client',
-    text: '`createClient(options)` takes all of these three. Options that it does not know are refused.',
+    text: '`createClient(options)` accepts the options of the first three types together, and refuses unknown ones.',
     types: ['ConnectOptions', 'Tuning', 'ClientOptions', 'HostAndPort', 'NameMapper', 'PingOptions'],
   },
   {
@@ -36,7 +36,7 @@ const SECTIONS: readonly Section[] = [
   },
   {
     title: 'Reliable queues',
-    text: '`ReliableQueueConfig` is for `setConfig`, holds for all processes, and is kept in Redis; `null` removes a setting.',
+    text: '`ReliableQueueConfig` is for `setConfig`. Redis stores it, and it applies to all processes; `null` removes a setting.',
     types: [
       'ReliableQueueConfig',
       'RateLimitConfig',
@@ -75,7 +75,7 @@ const SECTIONS: readonly Section[] = [
   },
   {
     title: 'Java',
-    text: 'Of `redelayed/java`.',
+    text: 'Options of `redelayed/java`.',
     types: [
       'Kryo5Options',
       'ClassDeclaration',
@@ -90,10 +90,10 @@ const SECTIONS: readonly Section[] = [
   },
   {
     title: 'Metrics and traces',
-    text: 'Of `redelayed/prometheus` and `redelayed/opentelemetry`.',
+    text: 'Options of `redelayed/prometheus` and `redelayed/opentelemetry`.',
     types: ['PrometheusOptions', 'OpenTelemetryOptions', 'MeasureOptions'],
   },
-  { title: 'The test kit', text: 'Of `redelayed/testing`.', types: ['TestKitOptions'] },
+  { title: 'The test kit', text: 'Options of `redelayed/testing`.', types: ['TestKitOptions'] },
 ]
 
 /** What a new type of options is called, so that none is forgotten. */
@@ -114,9 +114,9 @@ export function optionsPage(): Page {
     '',
     '<!-- Written by scripts/reference.ts from the doc comments of src. Do not edit: run `npm run reference`. -->',
     '',
-    'Every option of the package with its type, default and range. Durations are milliseconds where nothing else is said; a `Duration` can also be a text such as `"500ms"`, `"5s"`, `"15m"`, `"2h"` or `"7d"`. An option whose cell',
-    '"default" is empty does nothing when it is left out. Unknown options are refused with an [`ERR_INVALID_ARGUMENT`](reference-errors.md), which',
-    'names those that exist; so are values outside of their range. The settings of the delay service are [on its page](service.md#settings), and those of the',
+    'Every option of the package with its type, default and range. Durations are milliseconds unless the table says otherwise; a `Duration` can also be a string such as `"500ms"`, `"5s"`, `"15m"`, `"2h"` or `"7d"`. An option with',
+    'an empty "default" has no effect when you leave it out. Unknown options, and values outside their range, cause an [`ERR_INVALID_ARGUMENT`](reference-errors.md), which',
+    'lists the known options. The settings of the delay service are [on its page](service.md#settings), and those of the',
     'command line in `npx redelayed <command> --help`.',
     '',
   ]
