@@ -82,6 +82,8 @@ export class ReliableQueue<T = unknown> {
         resultOf: 'acknowledge',
         begin: 'extend',
         extendSome: 'extend',
+        lastTickOf: 'upsertSchedule',
+        continueSchedule: 'upsertSchedule',
       },
     })
   }
@@ -979,6 +981,16 @@ export class ReliableQueue<T = unknown> {
    */
   upsertSchedule(name: string, ...[payload, options]: ScheduleArguments<T>): Promise<boolean> {
     return this.#schedules.upsert(name, payload as T, options)
+  }
+
+  /** @internal The last prepared tick of this very schedule; `null` if there is none. */
+  lastTickOf(name: string, ...[payload, options]: ScheduleArguments<T>): Promise<number | null> {
+    return this.#schedules.lastTickOf(name, payload as T, options)
+  }
+
+  /** @internal As `upsertSchedule`; a schedule that is not there yet continues after the tick `since`. */
+  continueSchedule(name: string, since: number | null, ...[payload, options]: ScheduleArguments<T>): Promise<boolean> {
+    return this.#schedules.upsert(name, payload as T, options, since)
   }
 
   /**

@@ -13,11 +13,17 @@ export class ShardSchedules<T> {
     this.#shards = shards
   }
 
-  /** Sets the schedule in its shard before ending it in the shards of other numbers of shards, so that it is never missing. */
+  /**
+   * Sets the schedule in its shard before ending it in the shards of other numbers of shards, so that it is never missing. It continues after the last tick that
+   * was prepared there: a shard whose master was away has missed some.
+   */
   async upsert(name: string, schedule: ScheduleArguments<T>): Promise<boolean> {
     const place = this.#shards.at(shardOfKey(assertRepeatName(name), this.#shards.shards))
-    const isChanged = await place.upsertSchedule(name, ...schedule)
     const others = this.#placesOf(name).filter((queue) => queue !== place)
+    const known = await allOf(others.map((queue) => queue.lastTickOf(name, ...schedule)))
+    const ticks = known.filter((tick) => tick !== null)
+    const last = ticks.length === 0 ? null : Math.max(...ticks)
+    const isChanged = await place.continueSchedule(name, last, ...schedule)
     return (await removeFrom(others, name)) || isChanged
   }
 

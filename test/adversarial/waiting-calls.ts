@@ -217,7 +217,7 @@ export const OTHERS: ReadonlySet<string> = new Set(
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue
   restoreMany getAllRaw listAllRaw now shardsOf acknowledgeChanges readChanges releaseChanges
   removeChangeGroup changeStatus allEvents createWorker pollFor begin extendSome addPrepared queueOf health
-  complete resultOf getCompleted listCompleted pauseGroup resumeGroup pausedGroups pauseTask resumeTask pausedTasks countsOfGroup totals listGroups batch`.split(
+  complete resultOf lastTickOf continueSchedule getCompleted listCompleted pauseGroup resumeGroup pausedGroups pauseTask resumeTask pausedTasks countsOfGroup totals listGroups batch`.split(
     /\s+/,
   ),
 )

@@ -27,6 +27,8 @@ const INTERNAL: Readonly<Record<string, string>> = {
   resultOf: 'acknowledge',
   begin: 'extend',
   extendSome: 'extend',
+  lastTickOf: 'upsertSchedule',
+  continueSchedule: 'upsertSchedule',
 }
 
 /** A call that fails, and which queue its error names. */

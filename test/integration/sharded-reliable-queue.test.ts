@@ -591,6 +591,31 @@ for (const where of ['one server', 'a cluster']) {
         expect(sorted((await handled(queue, 70)).map(({ id }) => id))).to.deep.equal(numbers(70))
       })
 
+      it('a schedule that moves continues after its last prepared tick', async () => {
+        const { queue: before, client, name } = open({ shards: 3 })
+        const id = numbers(100).find((each) => shardOfKey(each, 3) !== shardOfKey(each, 8)) ?? ''
+        const schedule = ['x', { every: 3_600_000, missed: 'all' }] as const
+        await before.upsertSchedule(id, ...schedule)
+        const next = (await before.listSchedules())[0]!.lastPrepared.getTime()
+        // as if nothing had polled the shard for ten hours
+        const { repeats, ticks } = reliableKeys(before.names[shardOfKey(id, 3)]!)
+        const raw = place.holderOf(repeats)
+        const state = (await raw.hget(repeats, id))!
+        const last = next - 36_000_000
+        await raw.hset(repeats, id, state.replace(String(next), String(last)))
+        await raw.zadd(ticks, last, id)
+        await before.remove(`${id}@${next}`)
+
+        const { queue } = open({ shards: 8, formerShards: 3, client, name })
+        expect(await queue.upsertSchedule(id, ...schedule)).to.equal(true)
+        expect(await queue.upsertSchedule(id, ...schedule)).to.equal(false)
+        const missed = (await handled(queue, 9)).map((message) => message.id).sort()
+        expect(missed).to.deep.equal(numbers(9).map((_, at) => `${id}@${last + 3_600_000 * (at + 1)}`))
+        const [info, ...others] = await queue.listSchedules()
+        expect(others).to.deep.equal([])
+        expect(info!.lastPrepared.getTime()).to.be.at.least(next)
+      })
+
       it('fewer: those beyond get no new ids, and are polled and read until they are empty', async () => {
         const { queue: before, client, name } = open({ shards: 8 })
         await before.addMany(numbers(80).map((id) => ({ payload: id, id, delay: LATER })))

@@ -79,6 +79,13 @@ export class Repeats {
     return result === 1
   }
 
+  /** Begins a repeat after the tick `last`: the next poll prepares what has been missed since then. False when another process began it meanwhile. */
+  async resume(name: string, definition: RepeatDefinition, last: number): Promise<boolean> {
+    const value = writeState({ tick: last, definition })
+    const at = nextTickOf(definition)(last)
+    return (await this.#change(Buffer.from(name), { known: NOTHING, value, definition, ticks: [], at })) === 1
+  }
+
   /**
    * Whether the queue will prepare the next message of a repeat in time. False if the time of its next tick was deleted, or comes from a
    * clock that was set back.

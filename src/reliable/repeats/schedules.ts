@@ -6,6 +6,7 @@ import {
   assertRepeatName,
   definitionOf,
   readState,
+  type RepeatDefinition,
   type RepeatState,
   type ScheduleOptions,
 } from './repeat-definition.js'
@@ -41,15 +42,22 @@ export class Schedules<T> {
     this.#repeats = repeats
   }
 
-  async upsert(name: string, payload: T, options: ScheduleOptions): Promise<boolean> {
-    assertRepeatName(name)
-    const definition = definitionOf(options, this.#handle.encode(payload, 'payload'))
+  /** @param since the last prepared tick of the same schedule in another queue, where it is about to end: a new one here continues after it */
+  async upsert(name: string, payload: T, options: ScheduleOptions, since: number | null = null): Promise<boolean> {
+    const definition = this.#definitionOf(name, payload, options)
     return this.#change(name, async (known, now) => {
-      const state = known && stateOf(known, this.#handle.context.settings.maxPayloadBytes)
-      const isSame = state !== null && JSON.stringify(state.definition) === JSON.stringify(definition)
-      if (isSame && (await this.#repeats.isTicking(name, state, now))) return null
+      const state = known && this.#sameOf(known, definition)
+      if (state !== null && (await this.#repeats.isTicking(name, state, now))) return null
+      if (known === null && since !== null && since <= now) return this.#repeats.resume(name, definition, since)
       return this.#repeats.begin(name, definition, known, now)
     })
+  }
+
+  /** The last prepared tick of this very schedule, epoch milliseconds; `null` if there is none. */
+  async lastTickOf(name: string, payload: T, options: ScheduleOptions): Promise<number | null> {
+    const definition = this.#definitionOf(name, payload, options)
+    const known = await this.#store.repeats.get(name)
+    return (known && this.#sameOf(known, definition))?.tick ?? null
   }
 
   async remove(name: string): Promise<boolean> {
@@ -64,6 +72,17 @@ export class Schedules<T> {
       if (info !== undefined) infos.push(info)
     }
     return infos.sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  #definitionOf(name: string, payload: T, options: ScheduleOptions): RepeatDefinition {
+    assertRepeatName(name)
+    return definitionOf(options, this.#handle.encode(payload, 'payload'))
+  }
+
+  /** The stored state if its definition is this one. */
+  #sameOf(known: Buffer, definition: RepeatDefinition): RepeatState | null {
+    const state = stateOf(known, this.#handle.context.settings.maxPayloadBytes)
+    return JSON.stringify(state?.definition) === JSON.stringify(definition) ? state : null
   }
 
   /** Repeats the change until it succeeds, or resolves with `null` because there is nothing to change. */
