@@ -27,6 +27,7 @@ export const OLD_ID_BYTES = 9
 const OLD_MARK = 0x64 // the `d` of `dLc0`
 
 const LENGTH_BYTES = 8
+const OLD_OFFSET = 8 + LENGTH_BYTES
 
 /** Whether an entry with this id may be in a bucket of the wheel. */
 export function isOfWheel(id: Uint8Array): boolean {
@@ -56,30 +57,48 @@ export function entryPrefix(id: Uint8Array): Buffer {
   return id.length === OLD_ID_BYTES ? Buffer.from(id.subarray(1)) : Buffer.from([id.length, ...id])
 }
 
-/** The payload of an entry in either format; the lengths are exact, so that one cannot be mistaken for the other. */
+/** The payload of an entry in either format. */
 export function payloadOf(entry: Buffer): Buffer {
-  const offset = payloadOffset(entry)
-  if (offset === undefined) throw new DecodeError('entry', `${entry.length} bytes without a readable header`)
-  return entry.subarray(offset)
+  const layout = layoutOf(entry)
+  if (layout === undefined) throw new DecodeError('entry', `${entry.length} bytes without a readable header`)
+  return entry.subarray(layout.offset)
 }
 
 /** The id of an entry that this package can name in a ticket; `null` for others. An id of the old format has a mark before it. */
 export function entryId(entry: Buffer): Buffer | null {
-  const offset = payloadOffset(entry)
-  const idBytes = entry[0]
-  // with an id of 7 bytes the length would be where the old format has it, so such an entry is always of the old format
-  if (idBytes !== undefined && idBytes !== 7 && offset === 1 + idBytes + LENGTH_BYTES) {
-    return NAMED_ID_BYTES.includes(idBytes) ? entry.subarray(1, 1 + idBytes) : null
-  }
-  return offset === undefined ? null : Buffer.concat([Buffer.of(OLD_MARK), entry.subarray(0, 8)])
+  const layout = layoutOf(entry)
+  if (layout === undefined) return null
+  if (layout.isOld) return Buffer.concat([Buffer.of(OLD_MARK), entry.subarray(0, 8)])
+  const idBytes = entry[0] ?? 0
+  return NAMED_ID_BYTES.includes(idBytes) ? entry.subarray(1, 1 + idBytes) : null
 }
 
-function payloadOffset(entry: Buffer): number | undefined {
+interface Layout {
+  /** Where the payload starts. */
+  readonly offset: number
+  readonly isOld: boolean
+}
+
+/** With an id of 7 bytes the length would be where the old format has it, so such an entry is always of the old format. */
+const NEVER_NEW = 7
+/** Up to so many bytes of id, the length is too far ahead for a payload of the old format to look like it. */
+const BEFORE_OLD_PAYLOADS = 10
+
+/**
+ * Lengths are exact. An entry in which both lengths fit is of the old format, unless its id is short: a payload can be made to look like the end of a header, whereas
+ * a longer id has the length of the old format by chance only, one of 2^64 for random bits.
+ */
+function layoutOf(entry: Buffer): Layout | undefined {
   const idBytes = entry[0]
   if (idBytes === undefined) return undefined
-  for (const offset of [1 + idBytes + LENGTH_BYTES, 8 + LENGTH_BYTES]) {
-    if (entry.length < offset) continue
-    if (entry.readBigUInt64LE(offset - LENGTH_BYTES) === BigInt(entry.length - offset)) return offset
-  }
-  return undefined
+  const offset = 1 + idBytes + LENGTH_BYTES
+  const isNew = idBytes !== NEVER_NEW && fits(entry, offset)
+  if (isNew && idBytes <= BEFORE_OLD_PAYLOADS) return { offset, isOld: false }
+  if (fits(entry, OLD_OFFSET)) return { offset: OLD_OFFSET, isOld: true }
+  return isNew ? { offset, isOld: false } : undefined
+}
+
+/** Whether the length before `offset` is that of the rest. */
+function fits(entry: Buffer, offset: number): boolean {
+  return entry.length >= offset && entry.readBigUInt64LE(offset - LENGTH_BYTES) === BigInt(entry.length - offset)
 }

@@ -112,6 +112,8 @@ describe('transfer.lua', () => {
 
   describe('entries', () => {
     const [a, b, c, d] = [ordered('a', 'A'), unordered('b', 'B'), old('c', 'C'), ordered('d', 'D')]
+    // where an id of 0x18 bytes would end, it has the length of what follows
+    const LOOKS_NEW = hex('08 3132333435363738 0200000000000000 6869')
     const redisson = hex('08 4142434445464748 0400000000000000 22686922')
     const redissonOld = hex('81e97df41022b143 0400000000000000 22686922')
     table(rig, [
@@ -196,6 +198,16 @@ describe('transfer.lua', () => {
         },
         reply: { moved: 2, latenessMs: NOW - 1 },
         after: { destination: ['B', 'A'] },
+        published: [NOW + IDLE],
+      },
+      {
+        what: 'takes an old entry for what it is if its payload looks like the end of a header',
+        before: {
+          timeouts: [[old('\x18b', LOOKS_NEW), 1]],
+          order: [old('\x18b', LOOKS_NEW)],
+        },
+        reply: { moved: 1, latenessMs: NOW - 1 },
+        after: { destination: [LOOKS_NEW] },
         published: [NOW + IDLE],
       },
       {

@@ -13,6 +13,15 @@ import { DecodeError } from '../../src/errors.js'
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 
+/** An entry of the old format whose payload has the length of the new one where an id of so many bytes would end. */
+function oldThatLooksNew(idBytes: number): { entry: Buffer; payload: Buffer } {
+  const payload = Buffer.concat([Buffer.alloc(idBytes - 15, 'x'), hex('0500000000000000'), Buffer.from('hello')])
+  const entry = Buffer.concat([hex('00e97df41022b143 0000000000000000'), payload])
+  entry[0] = idBytes
+  entry.writeUInt32LE(payload.length, 8)
+  return { entry, payload }
+}
+
 describe('entry bytes', () => {
   // section 1.2 of the protocol notes, as unpacked by Redisson's own scripts
   const redisson = hex('08 4142434445464748 0400000000000000 22686922')
@@ -62,6 +71,21 @@ describe('entry bytes', () => {
     const large = encodeEntry(Buffer.alloc(8), Buffer.alloc(70_000, 1))
     expect(large.subarray(9, 17)).to.deep.equal(hex('7011010000000000'))
     expect(payloadOf(large)).to.have.length(70_000)
+  })
+
+  it('are read in the old format if a payload looks like the end of a header', () => {
+    for (const idBytes of [15, 16, 24, 100, 255]) {
+      const { entry, payload } = oldThatLooksNew(idBytes)
+      expect(payloadOf(entry), `${idBytes}`).to.deep.equal(payload)
+      expect(entryId(entry)).to.deep.equal(Buffer.concat([Buffer.from('d'), entry.subarray(0, 8)]))
+    }
+  })
+
+  it('are read in the new format with a long id, unless it has the old length at its place', () => {
+    for (const idBytes of [13, 15, 16, 24, 255]) {
+      const entry = encodeEntry(Buffer.alloc(idBytes, 'x'), Buffer.from('payload'))
+      expect(payloadOf(entry).toString()).to.equal('payload')
+    }
   })
 
   it('are refused at every other length', () => {

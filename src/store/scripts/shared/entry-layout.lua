@@ -24,6 +24,9 @@ local function layout(entry)
   end
   -- with an id of 7 bytes the length would be where the old format has it, so that is always the old format
   local isNew = idLength and idLength ~= 7 and length(entry, idLength + 2) == size - idLength - 9
+  -- Where both fit and the id is longer than ten bytes, it is the old format: its payload can be made to look like the end of a
+  -- header, whereas such an id has the old format's length by chance only.
+  if isNew and idLength > 10 and length(entry, 9) == size - 16 then isNew = false end
   -- 8 as Redisson writes them; twice as many where the ticket must not be guessed
   if isNew then return idLength + 10, idLength == 8 or idLength == 16 end
   if length(entry, 9) == size - 16 then return 17, true end
