@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
-import { CommandError, ConnectionError, RedelayedError, ShutdownError } from '../errors.js'
+import { ConnectionError, RedelayedError, ShutdownError } from '../errors.js'
 import { RELIABLE_PREFIX } from '../keys.js'
 import type { CallOptions, CommandArg, Resend, Sender } from '../store/sender.js'
 import type { Settings } from '../options.js'
@@ -97,15 +97,14 @@ export class Commands implements Sender {
   /** Sends a command, with one async frame in the usual case, because every offer comes here. */
   async call(command: string, args: readonly CommandArg[], options?: CallOptions): Promise<unknown> {
     this.#enter()
-    const calledAt = performance.now()
-    const startedAt = options?.startedAt ?? calledAt
+    const startedAt = options?.startedAt ?? performance.now()
     let client: Redis | Cluster | undefined
     try {
       const connected = this.#topology.commands()
       client = connected instanceof Promise ? await connected : connected
       if (this.#topology.isBefore62) refuseReliable(args)
       if (!client.isCluster) writeTogether(client as Redis)
-      return await this.#limited(client.callBuffer(command, ...args), calledAt)
+      return await this.#limited(client.callBuffer(command, ...args), startedAt)
     } catch (thrown) {
       return await this.#again({ thrown, client, command, args, resend: options?.resend, startedAt })
     } finally {
@@ -227,7 +226,7 @@ export class Commands implements Sender {
     for (let broken = 0; ;) {
       const last = this.#errorOf(thrown)
       mayBeDone ||= resend !== 'reads' && mayBeCarriedOut(last)
-      const error = mayBeDone && !isUnknownScript(last) ? asUnknown(last, this.#topology.address) : last
+      const error = mayBeDone ? asUnknown(last, this.#topology.address) : last
       const now = performance.now()
       const isDemoted = this.#isDemoted(client, last)
       if (isDemoted) {
@@ -312,11 +311,6 @@ function asUnknown(error: RedelayedError, address: string): RedelayedError {
   const isRefused = !(error instanceof ConnectionError)
   const why = isRefused ? `the connection to Redis at ${address} broke, and a repetition failed: ` : ''
   return new ConnectionError(why + error.message, 'unknown', { cause: error })
-}
-
-/** Whether a server that was restarted or replaced asks for the text of a script, which the caller then sends. */
-function isUnknownScript(error: RedelayedError): boolean {
-  return error instanceof CommandError && error.redisCode === 'NOSCRIPT'
 }
 
 /** Whether a failed command may be sent again: if it met a closing socket or may be repeated, but not after a failed wait for a connection. */

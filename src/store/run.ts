@@ -1,5 +1,5 @@
 import type { CallOptions, CommandArg, Sender } from './sender.js'
-import { toError } from '../errors.js'
+import { CommandError, ConnectionError, toError } from '../errors.js'
 import { commandArgs, type ArgsOf, type KeysOf, type Script, type ScriptSource } from './script.js'
 
 export type { Sender } from './sender.js'
@@ -21,14 +21,16 @@ export async function run<S extends ScriptSource, R>(
   const { source } = script
   const list = commandArgs(source, keys, args)
   const scripts = scriptsOf(sender)
-  const byText = (): Promise<unknown> => sender.call('EVAL', [source.source, ...list], options)
+  const whole = { ...options, startedAt: options?.startedAt ?? performance.now() } // one time limit for both commands
+  const byText = (): Promise<unknown> => sender.call('EVAL', [source.source, ...list], whole)
   let reply: unknown
   if (scripts.has(source.sha1) || bytesOf(list) <= source.source.length) {
     try {
-      reply = await sender.call('EVALSHA', [source.sha1, ...list], options)
+      reply = await sender.call('EVALSHA', [source.sha1, ...list], whole)
     } catch (error) {
-      if (!isUnknownScript(error)) throw error
-      reply = await byText()
+      if (isUnknownScript(error)) reply = await byText()
+      else if (wasRepeatedAsUnknown(error)) reply = await byText().catch((thrown: unknown) => rethrowUnknown(thrown))
+      else throw error
     }
   } else {
     reply = await byText()
@@ -89,5 +91,19 @@ function bytesOf(list: readonly CommandArg[]): number {
 }
 
 function isUnknownScript(error: unknown): boolean {
-  return error instanceof Error && 'redisCode' in error && error.redisCode === 'NOSCRIPT'
+  return error instanceof CommandError && error.redisCode === 'NOSCRIPT'
+}
+
+/** Whether the connection broke, and the server that got the repetition does not know the script: the first attempt may have been carried out. */
+function wasRepeatedAsUnknown(error: unknown): boolean {
+  return error instanceof ConnectionError && error.outcome === 'unknown' && isUnknownScript(error.cause)
+}
+
+/** That the text was not sent, or was refused, says nothing of the attempt before the connection broke. */
+function rethrowUnknown(thrown: unknown): never {
+  const error = toError(thrown)
+  if (error instanceof ConnectionError && error.outcome === 'unknown') throw error
+  throw new ConnectionError(`the connection broke, and a repetition failed: ${error.message}`, 'unknown', {
+    cause: error,
+  })
 }

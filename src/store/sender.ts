@@ -10,7 +10,7 @@ export type Resend = 'reads' | 'harmless' | 'undoes'
 export interface CallOptions {
   /** Without it the command is sent once. */
   readonly resend?: Resend | undefined
-  /** When the call began that the command is a part of: it is sent again no later than if it had begun then. */
+  /** When the call began that the command is a part of: its time limit counts from then. */
   readonly startedAt?: number | undefined
 }
 

@@ -1,6 +1,8 @@
 import { expect } from 'chai'
+import { CommandError } from '../../src/errors.js'
 import { offer } from '../../src/store/scripts.js'
 import { run, runMany, type Sender } from '../../src/store/run.js'
+import type { CallOptions } from '../../src/store/sender.js'
 import { expected, ordered, rejection, useRedis, type Fixture } from './support.js'
 
 /** On a server of its own, because the scripts of all clients are forgotten. */
@@ -81,21 +83,23 @@ describe('sending scripts', () => {
     expect(sender.sent).to.deep.equal([['EVALSHA']])
   })
 
-  it('passes on whether the command may be sent again', async () => {
-    const seen: unknown[] = []
+  it('passes on whether the command may be sent again, and when the whole began', async () => {
+    const seen: [string, CallOptions | undefined][] = []
     const sender: Sender = {
       call: async (command, _args, options) => {
         seen.push([command, options])
-        if (command === 'EVALSHA') throw Object.assign(new Error('NOSCRIPT'), { redisCode: 'NOSCRIPT' })
+        if (command === 'EVALSHA') throw new CommandError('NOSCRIPT', 'NOSCRIPT')
         return 5
       },
       pipeline: async () => [],
     }
     const queue = await rig.queue()
     await run(sender, offer, queue.keys, argsOf(queue, entries[0]!), { resend: 'reads' })
+    const startedAt = seen[0]?.[1]?.startedAt
+    expect(startedAt).to.be.a('number')
     expect(seen).to.deep.equal([
-      ['EVALSHA', { resend: 'reads' }],
-      ['EVAL', { resend: 'reads' }],
+      ['EVALSHA', { resend: 'reads', startedAt }],
+      ['EVAL', { resend: 'reads', startedAt }],
     ])
   })
 

@@ -98,34 +98,71 @@ describe('Commands where ioredis may keep a command', () => {
     commands.giveUp()
   })
 
-  it('sends the text of a script where a later attempt reaches a server that does not know it', async () => {
-    const sent: string[] = []
-    const replies: Record<string, Error> = {
-      '1 EVALSHA': new Error('Connection is closed.'),
-      '2 EVALSHA': Object.assign(new Error('NOSCRIPT No matching script.'), { name: 'ReplyError' }),
+  describe('where a later attempt of a script reaches a server that does not know it', () => {
+    const source = { name: 'get', sha1: 'abc', source: 'return 1'.padEnd(50), keys: ['key'], args: {} } as const
+    const broken = new Error('Connection is closed.')
+    const unknown = Object.assign(new Error('NOSCRIPT No matching script.'), { name: 'ReplyError' })
+
+    /** Runs the script; each command that is sent is answered by the next of `replies`. */
+    async function runOn(replies: readonly unknown[]): Promise<{ result: unknown; sent: string[] }> {
+      const sent: string[] = []
+      const callBuffer = async (command: string): Promise<unknown> => {
+        const reply = replies[sent.push(command) - 1]
+        if (reply instanceof Error) throw reply
+        return reply
+      }
+      const topology = {
+        watch: { watchFor: () => undefined, start: () => undefined },
+        address: 'redis.example:6379',
+        commands: () => ({ callBuffer }) as unknown as Redis,
+        recover: async () => undefined,
+      } as unknown as Topology
+      const commands = new Commands(topology, resolveSettings({ connectTimeout: 5_000, commandTimeout: 5_000 }))
+      const ran = run(commands, script(source, String), { key: 'k' }, {}, { resend: 'harmless' })
+      const result = await ran.catch((thrown: unknown) => thrown)
+      commands.giveUp()
+      return { result, sent }
     }
-    const callBuffer = async (command: string) => {
-      const error = replies[`${sent.push(command)} ${command}`]
-      if (error !== undefined) throw error
-      return Buffer.from('value')
+
+    it('sends the text', async () => {
+      expect(await runOn([broken, unknown, 'value'])).to.deep.equal({
+        result: 'value',
+        sent: ['EVALSHA', 'EVALSHA', 'EVAL'],
+      })
+    })
+
+    for (const [what, end] of [
+      ['is not sent', new ConnectionError('no connection', 'not-applied')],
+      ['is refused', Object.assign(new Error('OOM command not allowed.'), { name: 'ReplyError' })],
+    ] as const) {
+      it(`does not know what became of the first attempt if the text ${what}`, async () => {
+        const { result, sent } = await runOn([broken, unknown, end])
+        expect(sent).to.deep.equal(['EVALSHA', 'EVALSHA', 'EVAL'])
+        expect(result).to.be.instanceOf(ConnectionError).and.to.include({ outcome: 'unknown' })
+        expect((result as ConnectionError).message).to.include(end.message)
+      })
     }
-    const topology = {
-      watch: { watchFor: () => undefined, start: () => undefined },
-      address: 'redis.example:6379',
-      commands: () => ({ callBuffer }) as unknown as Redis,
-      recover: async () => undefined,
-    } as unknown as Topology
-    const commands = new Commands(topology, resolveSettings({ connectTimeout: 5_000, commandTimeout: 5_000 }))
-    const source = {
-      name: 'get',
-      sha1: 'abc',
-      source: 'return redis.call("GET", KEYS[1])',
-      keys: ['key'],
-      args: {},
-    } as const
-    expect(await run(commands, script(source, String), { key: 'k' }, {}, { resend: 'harmless' })).to.equal('value')
-    expect(sent).to.deep.equal(['EVALSHA', 'EVALSHA', 'EVAL'])
-    commands.giveUp()
+
+    it('knows that nothing was done if the first answer was that, and the text is not sent', async () => {
+      const { result } = await runOn([unknown, new ConnectionError('no connection', 'not-applied')])
+      expect(result).to.be.instanceOf(ConnectionError).and.to.include({ outcome: 'not-applied' })
+    })
+
+    it('has one time limit for the hash and the text', async () => {
+      const callBuffer = (command: string): Promise<unknown> => (command === 'EVAL' ? never : Promise.reject(unknown))
+      const topology = {
+        watch: { watchFor: () => undefined, start: () => undefined },
+        commands: () => ({ callBuffer }) as unknown as Redis,
+        recover: () => never,
+      } as unknown as Topology
+      const commands = new Commands(topology, resolveSettings(LIMITS))
+      const startedAt = performance.now() - 5_000 // the hash took so long
+      const ran = run(commands, script(source, String), { key: 'k' }, {}, { startedAt })
+      const error = await ran.catch((thrown: unknown) => thrown)
+      expect(error).to.be.instanceOf(ConnectionError)
+      expect(performance.now() - startedAt).to.be.lessThan(5_150) // a limit of its own would be 200 ms
+      commands.giveUp()
+    })
   })
 
   it('lets an operation finish that a shutdown met, and begins no other one beside it', async () => {
