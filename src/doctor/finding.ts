@@ -21,8 +21,8 @@ export const MEANINGS = {
   },
   'not-promoted': {
     means:
-      'Messages with layout wheel lie in buckets although their minute is near. Processes of Java and of older versions do not see these.',
-    repair: 'Start a consumer of this queue with this version, or call getDelayedQueue on it in a process that stays.',
+      'Messages with layout wheel are still in buckets although their minute is near. Java processes do not see them.',
+    repair: 'Start a consumer of this queue with this package, or call getDelayedQueue on it in a process that stays.',
   },
   'order-missing': {
     means: 'They are delivered on time, but size, readAll, poll and remove of RDelayedQueue in Java do not see them.',
@@ -63,7 +63,7 @@ export const MEANINGS = {
     repair: 'Find out who wrote it, and set it again with setConfig; null removes it.',
   },
   'repeat-unreadable': {
-    means: 'No process prepares messages of it. upsertSchedule of this version did not write it.',
+    means: 'No process prepares messages of it. upsertSchedule did not write it.',
     repair: 'Find out who wrote it; begin it again with upsertSchedule, or remove the field of the hash.',
   },
   'repeat-stuck': {
