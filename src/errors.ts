@@ -194,6 +194,11 @@ export class ShutdownError extends RedelayedError {
   }
 }
 
+/** Whether a shutdown ended the call, also one that had been sent and may have been carried out. */
+export function isOfShutdown(error: Error): boolean {
+  return error instanceof ShutdownError || error.cause instanceof ShutdownError
+}
+
 /** `remove()` and `element()` on an empty queue, as `NoSuchElementException` in Java. */
 export class NoSuchElementError extends RedelayedError {
   constructor(details: ErrorDetails = {}) {

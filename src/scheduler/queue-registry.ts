@@ -1,4 +1,4 @@
-import { ShutdownError, failureOf } from '../errors.js'
+import { ShutdownError, failureOf, isOfShutdown } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import type { ChannelListener } from '../redis/subscriber.js'
@@ -101,7 +101,7 @@ export class QueueRegistry<Q extends ServedQueue> {
   }
 
   report({ name }: QueueAddress, cause: Error): void {
-    if (this.#closed || cause instanceof ShutdownError) return
+    if (this.#closed || isOfShutdown(cause)) return
     this.#emit('error', failureOf(this.#script, cause, { queue: name }))
   }
 

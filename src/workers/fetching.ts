@@ -1,5 +1,5 @@
 import { isBrief } from '../redis/replies/server-errors.js'
-import { ShutdownError, toError } from '../errors.js'
+import { ShutdownError, isOfShutdown, toError } from '../errors.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { PollOptions } from '../reliable/claims.js'
 import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
@@ -134,7 +134,7 @@ export class Fetching {
 
   #giveBack(queue: WorkerQueue, { messages, thrown }: Reply): void {
     const report = (error: unknown): void => {
-      if (!(error instanceof ShutdownError)) this.#onError(error)
+      if (!isOfShutdown(toError(error))) this.#onError(error)
     }
     if (thrown !== undefined) report(thrown)
     // messages that cannot be given back are redelivered when their visibility ends

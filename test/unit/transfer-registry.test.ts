@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { ChannelListener } from '../../src/redis/subscriber.js'
-import { ConnectionError, RedelayedError } from '../../src/errors.js'
+import { ConnectionError, RedelayedError, ShutdownError } from '../../src/errors.js'
 import type { EventName, RedelayedEvents } from '../../src/events.js'
 import { queueKeys } from '../../src/keys.js'
 import type { Sender } from '../../src/store/run.js'
@@ -540,6 +540,17 @@ describe('TransferRegistry', () => {
       await clock.advance(1)
       expect(sent).to.have.length(2)
       await registry.close()
+    })
+
+    it('a transfer that the shutdown of the client ended is no error, also if it was under way', async () => {
+      const { registry, replies, listener, events } = setUp()
+      const cause = new ShutdownError('the client was shut down')
+      replies.push(new ConnectionError(`it broke: ${cause.message}`, 'unknown', { cause }), cause)
+      void registry.acquire(ORDERS)
+      listener().onSubscribed()
+      await clock.advance(60_000)
+      expect(replies).to.deep.equal([])
+      expect(events.filter(({ name }) => name === 'error')).to.deep.equal([])
     })
 
     it('that are errors are reported, and the transfer is tried again', async () => {

@@ -6,6 +6,7 @@ import {
   ShutdownError,
   UnsupportedOperationError,
   failureOf,
+  isOfShutdown,
   toError,
 } from '../../errors.js'
 import { PRIORITIES } from '../../keys.js'
@@ -223,7 +224,7 @@ export class Repeats {
 
   #report(name: string, thrown: unknown): void {
     const error = toError(thrown)
-    if (error instanceof ShutdownError) return
+    if (isOfShutdown(error)) return
     if (error instanceof UnsupportedOperationError) {
       if (this.#reported.has(name) || this.#reported.size >= MOST_NAMES) return
       this.#reported.add(name)
