@@ -58,6 +58,11 @@ export const MEANINGS = {
     means: 'The key holds another kind of value than the queue has there: what needs it fails, or is left undone.',
     repair: 'Find out what else uses the name, and rename or delete that key.',
   },
+  expires: {
+    means: 'Redis deletes the key at that time, with all that is in it then, also messages that are added later.',
+    repair:
+      'Find out which program set the expiry; clearExpire, or PERSIST, removes it. Consumers of a reliable queue remove it with some of their polls.',
+  },
   'setting-without-effect': {
     means: 'It is not a value of this setting, so the queue uses the default. setConfig did not write it.',
     repair: 'Find out who wrote it, and set it again with setConfig; null removes it.',

@@ -5,7 +5,7 @@ import { queueKeys, type QueueKeys } from '../keys.js'
 import { ConnectionError, CrossSlotError } from '../errors.js'
 import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
-import { wrongTypesOf, type WrongType } from './key-types.js'
+import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
 import { Refusals } from './refusals.js'
 import { RECHECK_MS, recheckSuspects } from './recheck.js'
 import { UNLIMITED, type TimeLimit } from './time-limit.js'
@@ -17,6 +17,8 @@ export interface QueueState {
   readonly rival: string | null
   readonly keys: QueueKeys
   readonly wrongTypes: readonly WrongType[]
+  /** Keys that Redis will delete; missing if they were not examined. */
+  readonly expiring?: readonly ExpiringKey[] | undefined
   readonly contents: QueueContents | undefined
   /** `undefined` if this user may not count them. */
   readonly subscribers: number | undefined
@@ -83,9 +85,11 @@ export async function inspectQueue(
   )
   const types = await refusals.unlessRefused(
     'the types of the keys (TYPE)',
-    wrongTypesOf(access.sender, expectedTypes(keys)),
+    typesOf(access.sender, expectedTypes(keys)),
   )
-  const wrongTypes = types ?? []
+  const wrongTypes = types?.filter(isWrong) ?? []
+  const existing = types?.map(({ key }) => key) ?? []
+  const expiring = await refusals.unlessRefused('the expiry of the keys (PTTL)', expiringOf(access.sender, existing))
   const [server] = access.masters
   const denied = (server && user !== undefined ? await deniedKeys(server, user, name) : undefined) ?? []
   const state = {
@@ -93,6 +97,7 @@ export async function inspectQueue(
     rival,
     keys,
     wrongTypes,
+    expiring,
     contents: undefined,
     subscribers,
     hasSpreadKeys: false,

@@ -10,7 +10,7 @@ import { ReliableGroupStore } from '../store/reliable-group-store.js'
 import type { ClaimsReply } from '../store/reliable-group-scripts.js'
 import { measureReliable, type ReliableFigures } from './measure-reliable.js'
 import { inspectChanges, type ChangesState } from './inspect-changes.js'
-import { isWrong, typesOf, type WrongType } from './key-types.js'
+import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
 import { Pace } from './pace.js'
 import { Refusals } from './refusals.js'
 
@@ -18,6 +18,8 @@ import { Refusals } from './refusals.js'
 export interface ReliableState {
   readonly name: string
   readonly wrongTypes: readonly WrongType[]
+  /** Keys that Redis will delete; missing if they were not examined. */
+  readonly expiring?: readonly ExpiringKey[] | undefined
   /** Stored settings that the scripts ignore. */
   readonly settings: readonly StoredSetting[]
   readonly repeats: StoredRepeats
@@ -91,6 +93,8 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
       : found.length > 0
   if (exist === false) return undefined
   const wrongTypes = found?.filter(isWrong) ?? []
+  const lasting = found?.map(({ key }) => key).filter((key) => key !== keys.rate) ?? []
+  const expiring = await refusals.unlessRefused('the expiry of the keys (PTTL)', expiringOf(sender, lasting))
   const isRight = (key: string): boolean => !wrongTypes.some((wrong) => wrong.key === key)
   // what is not there is not asked for: with ten thousand queues these are most of the commands
   const isThere = (key: string): boolean => found === undefined || found.some((one) => one.key === key)
@@ -130,6 +134,7 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     figures,
     claims,
     wrongTypes,
+    expiring,
     settings: settings ?? [],
     repeats: repeats ? { ...repeats.read, stopped: stopped ?? [] } : NO_REPEATS,
     changes,

@@ -1,4 +1,4 @@
-import { asText } from '../store/replies.js'
+import { asInteger, asText } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
 
 /** The type of a key, and the expected one. */
@@ -6,6 +6,12 @@ export interface WrongType {
   readonly key: string
   readonly type: string
   readonly expected: string
+}
+
+/** A key with an expiry that no client of the queue sets by itself. */
+export interface ExpiringKey {
+  readonly key: string
+  readonly inMs: number
 }
 
 const NOTHING = 'none'
@@ -25,12 +31,12 @@ export async function typesOf(
   return found.filter(({ type }) => type !== NOTHING)
 }
 
-/** The keys that exist and are of another type. */
-export async function wrongTypesOf(
-  sender: Sender,
-  expected: readonly (readonly [key: string, type: string])[],
-): Promise<WrongType[]> {
-  return (await typesOf(sender, expected)).filter(isWrong)
+/** The keys that have an expiry. */
+export async function expiringOf(sender: Sender, keys: readonly string[]): Promise<ExpiringKey[]> {
+  const found = await Promise.all(
+    keys.map(async (key) => ({ key, inMs: asInteger(await sender.call('PTTL', [key], { resend: 'reads' })) })),
+  )
+  return found.filter(({ inMs }) => inMs >= 0)
 }
 
 export function isWrong({ type, expected }: WrongType): boolean {

@@ -302,6 +302,28 @@ describe('redelayed doctor', function () {
         expect(lost!.figures).to.deep.equal({ counted: 5, held: 3, group: 'b', most: 4 })
       })
 
+      it('expires: keys that Redis will delete, but not the claims of a rate', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name)
+        await queue.setConfig({ rateLimit: { max: 5, perMs: HOUR } })
+        await queue.addMany([{ payload: 1 }, { payload: 2, delay: HOUR }])
+        await queue.poll()
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        const { messages, config } = reliableKeys(name)
+        for (const key of [messages, config]) await rawClient().pexpire(key, HOUR)
+        const { findings } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal(['warning expires'])
+        expect(findings.find(({ code }) => code === 'expires')!.figures).to.include({ keys: 2 })
+        const pair = makePair()
+        await pair.delayed.offer('x', HOUR)
+        await rawClient().pexpire(pair.keys.order, HOUR)
+        const found = (await examined([pair.name])).findings.find(({ code }) => code === 'expires')
+        expect(found!.figures).to.include({ keys: 1, first: pair.keys.order })
+        await pair.delayed.clearExpire()
+        expect(codesOf((await examined([pair.name])).findings)).to.not.include('warning expires')
+      })
+
       it('repeat-stopped: those whose next message has no time, or one after their next tick', async () => {
         const name = uniqueName('doctor')
         forgetReliable(name)

@@ -924,6 +924,31 @@ describe('reliable-poll.lua', () => {
     expect(dead.messages).to.have.all.keys('b')
   })
 
+  it('removes the expiry of every key of the queue but the rate, also where it finds nothing', async () => {
+    const own = [
+      'once',
+      'changes',
+      'completed',
+      'groupOrder',
+      'taskPauses',
+      'batches',
+      'messages',
+      'due0',
+      'due10',
+      'config',
+    ] as const
+    const dead = ['deadMessages', 'deadFailures', 'deadDue', 'deadConfig', 'deadBatches'] as const
+    for (const nowMs of [NOW, 61 * 9_000]) {
+      const queue = await rig.queue(having(nowMs === NOW ? [later] : [{ id: 'a', at: 1 }, later], { rate: '1,1' }))
+      const keys = [...own, ...dead].map((name) => queue.keys[name])
+      for (const key of keys) if ((await rig.redis.exists(key)) === 0) await rig.redis.hset(key, 'of another type', '')
+      for (const key of [...keys, queue.keys.rate]) await rig.redis.pexpire(key, 100_000)
+      await run(rig.sender, poll, queue.keys, pollArgs(queue, { nowMs }))
+      for (const key of keys) expect([key, await rig.redis.pttl(key)]).to.deep.equal([key, -1])
+      expect(await rig.redis.pttl(queue.keys.rate)).to.be.above(0)
+    }
+  })
+
   it('knows how many listen', async () => {
     const queue = await rig.queue()
     const none = await run(rig.sender, poll, queue.keys, {

@@ -213,6 +213,24 @@ describe('what the doctor makes of what it saw', () => {
       ['error wrong-type'],
       /orders is a hash, not a list/,
     ],
+    [
+      'a key of a queue that expires',
+      queue({ expiring: [{ key: 'orders', inMs: 5_000 }] }),
+      ['warning expires'],
+      /^1 key expires, the first in 5 s: orders\.$/,
+    ],
+    ['keys without an expiry', kept({ expiring: [] }), []],
+    [
+      'keys of a reliable queue that expire',
+      kept({
+        expiring: [
+          { key: 'late', inMs: 120_000 },
+          { key: 'soon', inMs: 60_000 },
+        ],
+      }),
+      ['warning expires'],
+      /^2 keys expire, the first in 1 min: soon\.$/,
+    ],
     ['keys in several slots', queue({ contents: undefined, hasSpreadKeys: true }), ['error cross-slot']],
     ['keys that are not allowed', queue({ denied: ['orders'] }), ['error acl-missing'], /may not use orders\./],
     ['a calm reliable queue', kept({}), []],

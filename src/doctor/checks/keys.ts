@@ -1,11 +1,13 @@
 import { aboutQueue, type Finding } from '../finding.js'
 import type { QueueState } from '../inspect-queue.js'
+import { checkExpiring } from './expiring.js'
 
 /** Whether the keys are of the right types, and the user may access them. */
-export function checkKeys({ name, wrongTypes, denied, refusals, hasSpreadKeys }: QueueState): Finding[] {
+export function checkKeys({ name, wrongTypes, expiring, denied, refusals, hasSpreadKeys }: QueueState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
     aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),
   )
+  findings.push(...checkExpiring(name, expiring))
   if (hasSpreadKeys) findings.push(aboutQueue(name, 'cross-slot', 'error', 'Its keys are in different slots.'))
   if (denied.length > 0) {
     const found = `The user may not use ${denied.join(', ')}.`

@@ -3,11 +3,13 @@ import { clean, quoted } from '../../text.js'
 import { aboutQueue, counted, type Finding } from '../finding.js'
 import type { Figures, ReliableState } from '../inspect-reliable.js'
 import { checkChanges } from './changes.js'
+import { checkExpiring } from './expiring.js'
 
 /** Whether the stored data of a reliable queue are valid. Any client can have written them, so their texts are cleaned. */
 export function checkReliable({
   name,
   wrongTypes,
+  expiring,
   settings,
   repeats,
   changes,
@@ -18,6 +20,7 @@ export function checkReliable({
   const findings = wrongTypes.map(({ key, type, expected }) =>
     aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),
   )
+  findings.push(...checkExpiring(name, expiring))
   for (const { name: setting, value } of settings) {
     const shown = value === null ? 'a long text' : quoted(value)
     const found = `The stored setting ${setting} is ${shown}.`

@@ -44,6 +44,7 @@
 -- KEYS[37] deadBatchesAt  zset  `batchesAt` of the dead-letter queue
 -- KEYS[38] deadInFlight   zset  `inFlight` of the dead-letter queue
 -- KEYS[39] taskPauses  zset  paused task -> its number
+-- KEYS[40] once  zset  ids and payload digests that must not be added again
 --
 -- ARGV[1] channel       text     announces when messages become visible
 -- ARGV[2] deadChannel   text     `channel` of the dead-letter queue
@@ -290,6 +291,15 @@ local function nextTime()
 end
 
 local following = nextTime()
+-- One poll of about thirty, and one of eight of those that found nothing, as a queue without messages has its sweeps only.
+if groups.looks or handed == 0 and now % 8 == 0 then
+-- include poll/persist-keys.lua
+
+  persistKeys({messages, deliveries, failures, config, inFlight, repeats, ticks, KEYS[40]})
+  persistKeys({KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20], KEYS[28]})
+  persistKeys({KEYS[21], KEYS[24], KEYS[25], KEYS[29], KEYS[30], KEYS[31], KEYS[32], KEYS[33], KEYS[34], KEYS[35], KEYS[39]})
+  persistKeys({KEYS[5], KEYS[6], KEYS[7], KEYS[22], KEYS[23], KEYS[26], KEYS[36], KEYS[37], KEYS[38]})
+end
 following = following and math.ceil(following)
 if settings.pollPaused == '1' then following = nil end
 if handed + returned + #ticking + expired + deadLettered > 0 or aside.areBack or ARGV[9] == '1' then
