@@ -104,6 +104,11 @@ export const MEANINGS = {
     repair:
       'Find what deletes or evicts single keys or members of a queue. Add them again under their ids, or remove them by their ids.',
   },
+  'wrong-shard': {
+    means:
+      'Another program put them into this shard: schedules there can run a second time, and the sharded queue does not find the messages by their ids.',
+    repair: 'Find out who wrote them; removeSchedule, remove or cancel of the sharded queue removes them.',
+  },
   'changes-not-recorded': {
     means:
       'A script could not write into the change stream, whose epoch has ended: readers must compare the whole queue.',

@@ -1,4 +1,4 @@
-import { reliableKeys, type ReliableKeys } from '../keys.js'
+import { queueOfDeadLetters, reliableKeys, type ReliableKeys } from '../keys.js'
 import { asArray, asBytes, asFlag, asInteger, asText } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
 import { resolveSettings } from '../options.js'
@@ -8,6 +8,8 @@ import { nextTickOf, type TickRule } from '../reliable/repeats/ticks.js'
 import { DecodeError } from '../errors.js'
 import { ReliableGroupStore } from '../store/reliable-group-store.js'
 import type { ClaimsReply } from '../store/reliable-group-scripts.js'
+import { placesOf } from '../sharding/id-places.js'
+import { MAX_SHARDS, shardOf } from '../sharding/shard-names.js'
 import { measureReliable, type ReliableFigures } from './measure-reliable.js'
 import { inspectChanges, type ChangesState } from './inspect-changes.js'
 import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
@@ -29,7 +31,15 @@ export interface ReliableState {
   readonly figures: Figures | undefined
   /** The claims of groups; `null` or missing if they were not examined. */
   readonly claims?: ClaimsReply | null | undefined
+  /** Of a shard: the schedules and messages that hash to other shards, whatever their number; missing if none was looked for. */
+  readonly misplaced?: Misplaced | undefined
   readonly refusals: Refusals
+}
+
+export interface Misplaced {
+  readonly schedules: readonly string[]
+  /** Of the first ids of each schedule. */
+  readonly messages: readonly string[]
 }
 
 export type Figures = Pick<
@@ -77,6 +87,9 @@ const REPEATS_PER_SCAN = '10'
 /** The most repeats of a queue to read. */
 const MOST_REPEATS = 10_000
 const EXAMPLES = 10
+/** The first ids of a schedule that are examined for their shard. */
+const IDS_READ = 100
+const ID_CHARACTERS = 1_000
 /** With more groups that have claims, these are not examined, because one script reads all. */
 const MOST_GROUPS = 1_000
 const NO_REPEATS: StoredRepeats = { stored: 0, examined: 0, unreadable: 0, examples: [], stopped: [] }
@@ -129,9 +142,19 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     isLegible(keys.groups) && isRight(keys.inFlight)
       ? await refusals.unlessRefused('the claims of groups (EVALSHA)', store.claims(MOST_GROUPS))
       : undefined
+  const misplaced = await refusals.unlessRefused(
+    'the shards of the messages (ZRANGE)',
+    misplacedIn(
+      sender,
+      name,
+      repeats?.times ?? [],
+      keys.due.filter((key) => isThere(key) && isRight(key)),
+    ),
+  )
   return {
     name,
     figures,
+    misplaced,
     claims,
     wrongTypes,
     expiring,
@@ -178,6 +201,30 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
     [batches, 'hash'],
     [batchesAt, 'zset'],
   ]
+}
+
+/** What is in a shard although it hashes to others with every number of shards: only another program puts it there. */
+async function misplacedIn(
+  sender: Sender,
+  name: string,
+  times: readonly RepeatTime[],
+  due: readonly string[],
+): Promise<Misplaced | undefined> {
+  const place = shardOf(queueOfDeadLetters(name) ?? name)
+  if (place === null) return undefined
+  const isForeign = (id: string): boolean =>
+    !placesOf(id, { shards: MAX_SHARDS, covered: MAX_SHARDS }).includes(place.shard)
+  const firstIds = async (key: string): Promise<string[]> => {
+    const few = asArray(await sender.call('ZRANGE', [key, '0', '3'], { resend: 'reads' })).map(asText)
+    // ids of other programs can be of any size
+    if (few.length < 4 || few.some((id) => id.length > ID_CHARACTERS)) return few
+    return asArray(await sender.call('ZRANGE', [key, '0', String(IDS_READ - 1)], { resend: 'reads' })).map(asText)
+  }
+  const ids = (await Promise.all(due.map(firstIds))).flat()
+  return {
+    schedules: times.map((repeat) => repeat.name.toString()).filter(isForeign),
+    messages: ids.filter((id) => id.length <= ID_CHARACTERS).filter(isForeign),
+  }
 }
 
 /** Checks one key after the other: a cluster may have them in different slots. */

@@ -27,8 +27,9 @@ export class ShardSchedules<T> {
     return (await removeFrom(others, name)) || isChanged
   }
 
+  /** Removes it from all shards: another program can have written a copy into a shard that is none of its name. */
   async remove(name: string): Promise<boolean> {
-    return removeFrom(this.#placesOf(name), name)
+    return removeFrom(this.#shards.queues, assertRepeatName(name))
   }
 
   async list(): Promise<ScheduleInfo<T>[]> {

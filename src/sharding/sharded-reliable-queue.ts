@@ -365,8 +365,9 @@ export class ShardedReliableQueue<T = unknown> {
    * console.log(await mails.cancel(id)) // true
    * ```
    */
-  cancel(id: string): Promise<boolean> {
-    return this.#find(id, (queue) => queue.cancel(id))
+  async cancel(id: string): Promise<boolean> {
+    this.#assertIds([id])
+    return this.#shards.findAnywhere(id, (queue) => queue.cancel(id))
   }
 
   /**
@@ -388,7 +389,14 @@ export class ShardedReliableQueue<T = unknown> {
       groupBy(places, ({ shard }) => shard),
       ([shard, own]) => this.#shards.at(shard).remove(...own.flatMap((at) => places[at]?.id ?? [])),
     )
-    return sumOf(await allOf(removed))
+    const count = sumOf(await allOf(removed))
+    if (count >= new Set(ids).size) return count
+    // another program can have put a message into a shard that is none of its id
+    const foreign = this.#shards.queues.map((queue, shard) => {
+      const absent = ids.filter((id) => !placesOf(id, this.#shards).includes(shard))
+      return absent.length === 0 ? Promise.resolve(0) : queue.remove(...absent)
+    })
+    return count + sumOf(await allOf(foreign))
   }
 
   /**

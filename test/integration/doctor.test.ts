@@ -15,6 +15,7 @@ import { old, ordered, senderOf, unordered } from '../lua/support.js'
 import { cli, inProcess, type Result } from '../support/cli.js'
 import { eventually } from '../support/events.js'
 import { requireServerBin, startCluster, startRedis, type RedisServer } from '../support/redis-server.js'
+import { placesOf } from '../../src/sharding/id-places.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
 import {
   cleanUp,
@@ -349,6 +350,30 @@ describe('redelayed doctor', function () {
           .to.match(/"ahead"/)
           .and.match(/"gone"/)
         for (const each of ['ahead', 'gone'] as const) await queue.upsertSchedule(each, 1, schedules[each])
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+      })
+
+      it('wrong-shard: schedules and messages that hash to other shards with any number of shards', async () => {
+        const name = uniqueName('doctor')
+        const queue = makeClient().getShardedReliableQueue(name, { shards: 3 })
+        for (const shard of queue.names) forgetReliable(shard)
+        await queue.upsertSchedule('daily', 1, { every: HOUR })
+        await queue.addMany(Array.from({ length: 20 }, (_, n) => ({ payload: n, id: String(n), delay: HOUR })))
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        const places = (id: string) => placesOf(id, { shards: 256, covered: 256 })
+        const third = queue.shards[2]!
+        const [id, schedule] = Array.from({ length: 99 }, (_, n) => `foreign ${n}`).filter(
+          (each) => !places(each).includes(2),
+        )
+        await third.add(1, { id: id!, delay: HOUR })
+        await third.upsertSchedule(schedule!, 1, { every: HOUR })
+        const { findings } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal(['warning wrong-shard'])
+        const found = findings.find(({ code }) => code === 'wrong-shard')!
+        expect(found.figures).to.include({ schedules: 1 })
+        expect(found.found).to.include(`"${schedule!}"`).and.to.include(`"${id!}"`)
+        await queue.removeSchedule(schedule!)
+        await queue.remove(id!)
         expect(codesOf((await examined([name])).findings)).to.deep.equal([])
       })
 

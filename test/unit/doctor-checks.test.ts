@@ -231,6 +231,13 @@ describe('what the doctor makes of what it saw', () => {
       ['warning expires'],
       /^2 keys expire, the first in 1 min: soon\.$/,
     ],
+    ['a shard with its own messages', kept({ misplaced: { schedules: [], messages: [] } }), []],
+    [
+      'what hashes to other shards',
+      kept({ misplaced: { schedules: ['daily\n'], messages: ['a', 'b'] } }),
+      ['warning wrong-shard'],
+      /^1 schedule and 2 messages hash to other shards, whatever their number, such as "daily/,
+    ],
     ['keys in several slots', queue({ contents: undefined, hasSpreadKeys: true }), ['error cross-slot']],
     ['keys that are not allowed', queue({ denied: ['orders'] }), ['error acl-missing'], /may not use orders\./],
     ['a calm reliable queue', kept({}), []],

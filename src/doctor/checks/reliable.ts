@@ -15,6 +15,7 @@ export function checkReliable({
   changes,
   figures,
   claims,
+  misplaced,
   refusals,
 }: ReliableState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
@@ -43,6 +44,14 @@ export function checkReliable({
     const { counted: many, held, group, most } = claims
     const found = `Groups have ${counted(many, 'claim')} by their counts, and consumers ${counted(held, 'message')}; the group with most is ${quoted(group)} with ${most}.`
     findings.push(aboutQueue(name, 'group-claims-lost', 'warning', found, { counted: many, held, group, most }))
+  }
+  if (misplaced && misplaced.schedules.length + misplaced.messages.length > 0) {
+    const { schedules, messages } = misplaced
+    const counts = `${counted(schedules.length, 'schedule')} and ${counted(messages.length, 'message')}`
+    const first = [...schedules, ...messages].slice(0, 3).map((id) => quoted(clean(id, 200)))
+    const found = `${counts} hash to other shards, whatever their number, such as ${first.join(', ')}.`
+    const figures = { schedules: schedules.length, messages: messages.length }
+    findings.push(aboutQueue(name, 'wrong-shard', 'warning', found, figures))
   }
   if (changes !== undefined) findings.push(...checkChanges(name, changes))
   for (const [what, why] of refusals.list) {
