@@ -134,8 +134,8 @@ export class QueueHandle<T> implements Sender {
     return this.attribute(this.context.commands.call(command, args, options))
   }
 
-  async pipeline(commands: readonly Command[]): Promise<unknown[]> {
-    return this.attribute(this.context.commands.pipeline(commands))
+  async pipeline(commands: readonly Command[], options?: Omit<CallOptions, 'resend'>): Promise<unknown[]> {
+    return this.attribute(this.context.commands.pipeline(commands, options))
   }
 
   /** Runs an operation of several commands; a shutdown lets all of them finish. */

@@ -5,6 +5,7 @@ import type { CallOptions, CommandArg, Resend, Sender } from '../store/sender.js
 import type { Settings } from '../options.js'
 import { atMost } from '../timing/pause.js'
 import { KeptCommands } from './kept-commands.js'
+import { bytesReadOf } from './replies/progress.js'
 import { brokenAt, isRefusedByReplica, translateError } from './replies/server-errors.js'
 import { tooOldForReliable } from './connections/server-version.js'
 import { noConnectionYet, whereAndWhy, type Topology } from './topology/topology.js'
@@ -22,6 +23,7 @@ interface Failed {
   readonly args: readonly CommandArg[]
   readonly resend: Resend | undefined
   readonly startedAt: number
+  readonly continues: boolean
 }
 
 /** Sends commands and counts those in flight, so that a shutdown can let them finish. Replies have bytes as `Buffer`. */
@@ -75,7 +77,7 @@ export class Commands implements Sender {
   }
 
   /** The remaining time of a call; Node's timers can be a millisecond early. */
-  #msLeft(startedAt: number, waitMs: number): number {
+  #msLeft(startedAt: number, waitMs = 0): number {
     return Math.max(0, startedAt + this.#limit + waitMs - performance.now()) + 1
   }
 
@@ -98,15 +100,17 @@ export class Commands implements Sender {
   async call(command: string, args: readonly CommandArg[], options?: CallOptions): Promise<unknown> {
     this.#enter()
     const startedAt = options?.startedAt ?? performance.now()
+    const continues = options?.continues === true
     let client: Redis | Cluster | undefined
     try {
-      const connected = this.#topology.commands()
+      const connected = continues ? this.#connectedBy(startedAt) : this.#topology.commands()
       client = connected instanceof Promise ? await connected : connected
       if (this.#topology.isBefore62) refuseReliable(args)
       if (!client.isCluster) writeTogether(client as Redis)
-      return await this.#limited(client.callBuffer(command, ...args), startedAt)
+      const reply = client.callBuffer(command, ...args)
+      return await (continues ? this.#answeredBy(startedAt, client, reply) : this.#limited(reply, startedAt))
     } catch (thrown) {
-      return await this.#again({ thrown, client, command, args, resend: options?.resend, startedAt })
+      return await this.#again({ thrown, client, command, args, resend: options?.resend, startedAt, continues })
     } finally {
       this.#leave()
     }
@@ -136,10 +140,10 @@ export class Commands implements Sender {
     }
   }
 
-  async pipeline(commands: readonly Command[]): Promise<unknown[]> {
+  async pipeline(commands: readonly Command[], options?: Omit<CallOptions, 'resend'>): Promise<unknown[]> {
     this.#enter()
     try {
-      const [first, replies] = await this.#pipeline(commands)
+      const [first, replies] = await this.#pipeline(commands, options)
       let client = first
       for (const until = this.#giveUpAt(); performance.now() < until && !this.#closed;) {
         const refused = replies.flatMap((reply, at) => (isRefusedByReplica(reply) ? [at] : []))
@@ -189,16 +193,57 @@ export class Commands implements Sender {
     return this.#kept.keep(reply, since)
   }
 
+  /** The connection for the rest of a call, of which nothing was sent when the time of the call is over. */
+  #connectedBy(startedAt: number): Promise<Redis | Cluster> {
+    return this.#byLimit(startedAt, async () => this.#topology.commands(), 'not-applied')
+  }
+
+  /**
+   * The reply to the rest of a call, within the limit of the call. That does not run while bytes arrive on a connection of this client: then the watch of the
+   * connection ends the call, as any other one.
+   */
+  #answeredBy<T>(startedAt: number, client: Redis | Cluster, reply: Promise<T>): Promise<T> {
+    if (this.#topology.watch !== undefined) return this.#limited(reply, startedAt)
+    const redis = client as Redis
+    const before = bytesReadOf(redis)
+    return this.#byLimit(
+      startedAt,
+      () => reply,
+      'unknown',
+      () => bytesReadOf(redis) === before,
+    )
+  }
+
+  /** Settles as what `begin` returns, or rejects when the time of a call is over, unless `isSilent` denies it then. */
+  async #byLimit<T>(
+    startedAt: number,
+    begin: () => Promise<T>,
+    outcome: ConnectionError['outcome'],
+    isSilent = (): boolean => true,
+  ): Promise<T> {
+    const late = (): ConnectionError =>
+      new ConnectionError(`Redis at ${this.#topology.address} has not answered within ${this.#limit / 1000} s`, outcome)
+    if (!this.isInTime(startedAt) && outcome === 'not-applied') throw late()
+    let timer: NodeJS.Timeout | undefined
+    const limit = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => isSilent() && reject(late()), this.#msLeft(startedAt))
+    })
+    return Promise.race([begin(), limit]).finally(() => clearTimeout(timer))
+  }
+
   /** Sends commands; resolves with the client and one result or error per command, even if none could be sent. */
-  async #pipeline(commands: readonly Command[]): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
-    const calledAt = performance.now()
+  async #pipeline(
+    commands: readonly Command[],
+    { startedAt = performance.now(), continues = false }: Omit<CallOptions, 'resend'> = {},
+  ): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
     let client: Redis | Cluster | undefined
     try {
-      client = await this.#topology.commands()
+      client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands())
       if (this.#topology.isBefore62) for (const [, args] of commands) refuseReliable(args)
       const pipeline = client.pipeline()
       for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
-      const results = await this.#limited(pipeline.exec(), calledAt)
+      const sent = pipeline.exec()
+      const results = await (continues ? this.#answeredBy(startedAt, client, sent) : this.#limited(sent, startedAt))
       const replies = commands.map((_, index) => {
         const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
         return error === null ? result : this.#errorOf(error)
@@ -220,7 +265,7 @@ export class Commands implements Sender {
     return performance.now() + this.#connectTimeout
   }
 
-  async #again({ thrown, client, command, args, resend, startedAt }: Failed): Promise<unknown> {
+  async #again({ thrown, client, command, args, resend, startedAt, continues }: Failed): Promise<unknown> {
     const demotedUntil = this.#giveUpAt()
     let mayBeDone = false
     for (let broken = 0; ;) {
@@ -241,9 +286,11 @@ export class Commands implements Sender {
       }
       if (this.#closed) throw error
       try {
-        client = await this.#topology.commands()
+        client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands())
         // if the wait took too long, the next round ends the call
-        if (isDemoted || this.isInTime(startedAt)) return await this.#limited(client.callBuffer(command, ...args))
+        if (!isDemoted && !this.isInTime(startedAt)) continue
+        const reply = client.callBuffer(command, ...args)
+        return await (continues ? this.#answeredBy(startedAt, client, reply) : this.#limited(reply))
       } catch (again) {
         thrown = again
       }

@@ -22,18 +22,20 @@ export async function run<S extends ScriptSource, R>(
   const list = commandArgs(source, keys, args)
   const scripts = scriptsOf(sender)
   const whole = { ...options, startedAt: options?.startedAt ?? performance.now() } // one time limit for both commands
-  const byText = (): Promise<unknown> => sender.call('EVAL', [source.source, ...list], whole)
+  const byText = (continues: boolean): Promise<unknown> =>
+    sender.call('EVAL', [source.source, ...list], continues ? { ...whole, continues } : whole)
   let reply: unknown
   if (scripts.has(source.sha1) || bytesOf(list) <= source.source.length) {
     try {
       reply = await sender.call('EVALSHA', [source.sha1, ...list], whole)
     } catch (error) {
-      if (isUnknownScript(error)) reply = await byText()
-      else if (wasRepeatedAsUnknown(error)) reply = await byText().catch((thrown: unknown) => rethrowUnknown(thrown))
+      if (isUnknownScript(error)) reply = await byText(true)
+      else if (wasRepeatedAsUnknown(error))
+        reply = await byText(true).catch((thrown: unknown) => rethrowUnknown(thrown))
       else throw error
     }
   } else {
-    reply = await byText()
+    reply = await byText(false)
   }
   scripts.add(source.sha1)
   return script.decode(reply)
@@ -53,6 +55,7 @@ export async function runMany<S extends ScriptSource, R>(
   argsOfEach: readonly ArgsOf<S>[],
 ): Promise<(R | Error)[]> {
   const lists = argsOfEach.map((args) => commandArgs(script.source, keys, args))
+  const rest = { startedAt: performance.now(), continues: true }
   const replies = await sender.pipeline(lists.map((list) => ['EVALSHA', [script.source.sha1, ...list]] as const))
   for (let round = 1; round <= MOST_ROUNDS; round++) {
     const unknown = replies.flatMap((reply, index) => (isUnknownScript(reply) ? [index] : []))
@@ -64,6 +67,7 @@ export async function runMany<S extends ScriptSource, R>(
         if (position === 0 || isLast) return ['EVAL', [script.source.source, ...list]] as const
         return ['EVALSHA', [script.source.sha1, ...list]] as const
       }),
+      rest,
     )
     unknown.forEach((index, position) => (replies[index] = again[position]))
   }

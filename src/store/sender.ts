@@ -12,11 +12,16 @@ export interface CallOptions {
   readonly resend?: Resend | undefined
   /** When the call began that the command is a part of: its time limit counts from then. */
   readonly startedAt?: number | undefined
+  /** The server has answered an earlier command of the call: this one ends by the limit of the call, and not by that of a connection's silence. */
+  readonly continues?: boolean | undefined
 }
 
 /** The part of a connection that runs scripts. It rejects with the package's own errors. */
 export interface Sender {
   call(command: string, args: readonly CommandArg[], options?: CallOptions): Promise<unknown>
   /** One result or error per command, in order. */
-  pipeline(commands: readonly (readonly [command: string, args: readonly CommandArg[]])[]): Promise<unknown[]>
+  pipeline(
+    commands: readonly (readonly [command: string, args: readonly CommandArg[]])[],
+    options?: Omit<CallOptions, 'resend'>,
+  ): Promise<unknown[]>
 }

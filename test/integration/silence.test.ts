@@ -12,6 +12,7 @@ import {
   freePort,
   requireServerBin,
   startCluster,
+  startRedis,
   startSentinel,
   type ClusterSetup,
   type RedisServer,
@@ -342,6 +343,97 @@ describe('A server that falls silent on each connection with an offer', () => {
       expect(cause.message).to.match(/127\.0\.0\.1:\d+ broke: the server owed a reply and was silent for 0\.5 s/)
       // each takes `commandTimeout` at least, and there is time for two of those
       expect(proxy.muted).to.be.within(1, 2)
+    })
+  }
+})
+
+describe('A server that does not know a script, and then is silent', function () {
+  this.timeout(30_000)
+  const limits = { connectTimeout: 300, commandTimeout: 1_000 }
+  /** When the answer that the script is unknown comes: so late that the text has less than the silence of a connection left. */
+  const ANSWER_MS = 800
+  let server: RedisServer
+  let cluster: ClusterSetup
+  let proxy: TcpProxy
+
+  before(async function () {
+    requireServerBin(this)
+    server = await startRedis()
+    cluster = await startCluster({ masters: 1, replicas: 0 })
+  })
+  after(async () => {
+    await server?.stop()
+    await cluster?.stop()
+  })
+  afterEach(cleanUp)
+
+  const own = (): ClientOptions => ({ host: '127.0.0.1', port: proxy.port })
+  const clients: Record<string, [port: () => number, options: () => ClientOptions]> = {
+    "the client's own connection": [() => server.port, own],
+    'an ioredis client of the user': [
+      () => server.port,
+      () => {
+        const redis = new Redis({ host: '127.0.0.1', port: proxy.port })
+        redis.on('error', () => {})
+        onCleanup(() => redis.disconnect())
+        return { redis }
+      },
+    ],
+    'a cluster': [
+      () => cluster.servers[0]!.port,
+      () =>
+        ({ cluster: [own()], ioredis: { natMap: () => ({ host: '127.0.0.1', port: proxy.port }) } }) as ClientOptions,
+    ],
+  }
+
+  for (const [whose, [port, options]] of Object.entries(clients)) {
+    const calls = ['poll', 'add', 'offer', 'offerAll'] as const
+    const start = async (silentAt?: 'EVAL') => {
+      proxy = await startProxy({ targetPort: port() })
+      proxy.muteNew(silentAt)
+      onCleanup(() => proxy.stop())
+      const client = makeClient({ ...options(), ...limits })
+      client.on('error', () => {})
+      await rawTo(port()).script('FLUSH')
+      const name = uniqueName()
+      const queue = client.getQueue<string>(name, { codec: codecs.string() })
+      const delayed = client.getDelayedQueue(queue, { deliver: false })
+      const reliable = client.getReliableQueue<string>(name, { codec: codecs.string() })
+      return {
+        client,
+        poll: () => reliable.poll(),
+        add: () => reliable.add('x'),
+        offer: () => delayed.offer('x', 1),
+        offerAll: () => delayed.offerAll([{ value: 'x', delay: 1 }]),
+      }
+    }
+
+    for (const what of calls)
+      it(`${whose}: ${what} ends within the limit of one call, and its outcome is unknown`, async () => {
+        const rig = await start('EVAL')
+        await rig.client.ping()
+        proxy.delay({ toClient: ANSWER_MS })
+        const startedAt = performance.now()
+        const error = await rejection(rig[what]())
+        const ms = performance.now() - startedAt
+        expect(proxy.muted, 'connections on which the text was sent').to.equal(1)
+        const cause = 'failures' in error ? (error.failures as { error: Error }[])[0]!.error : error
+        expect(cause).to.be.instanceOf(ConnectionError).with.property('outcome', 'unknown')
+        expect(ms, cause.message).to.be.within(
+          limits.commandTimeout,
+          limits.connectTimeout + limits.commandTimeout + 250,
+        )
+      })
+
+    it(`${whose}: calls go on although the scripts are flushed between them`, async () => {
+      const rig = await start()
+      for (let round = 0; round < 3; round++) {
+        await rig.add()
+        await rig.offer()
+        await rig.offerAll()
+        await rawTo(port()).script('FLUSH')
+        expect(await rig.poll()).to.have.property('payload', 'x')
+      }
     })
   }
 })

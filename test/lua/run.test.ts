@@ -99,7 +99,7 @@ describe('sending scripts', () => {
     expect(startedAt).to.be.a('number')
     expect(seen).to.deep.equal([
       ['EVALSHA', { resend: 'reads', startedAt }],
-      ['EVAL', { resend: 'reads', startedAt }],
+      ['EVAL', { resend: 'reads', startedAt, continues: true }],
     ])
   })
 
