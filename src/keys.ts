@@ -33,7 +33,7 @@ export interface ReliableKeys {
   readonly config: string
   /** ZSET of ids and payload digests that must not be added again; score = until when, epoch milliseconds. */
   readonly once: string
-  /** ZSET of priority and id of messages that consumers have; score = when the visibility ends, epoch milliseconds. */
+  /** ZSET of priority and id of messages that consumers have; score = when the visibility timeout ends, epoch milliseconds. */
   readonly inFlight: string
   /** HASH by name of the repeats: the last tick and the definition. */
   readonly repeats: string

@@ -79,8 +79,8 @@ function define(cli: CAC): void {
 
   cli
     .command('watch [...queues]', 'Show some or all queues live: what waits, rates, lateness; Ctrl-C ends it')
-    .option('--interval <time>', 'Between two looks, 100ms to 1h', { default: DEFAULT_INTERVAL })
-    .option('--count <n>', 'End after so many looks')
+    .option('--interval <time>', 'Time between two rounds, 100ms to 1h', { default: DEFAULT_INTERVAL })
+    .option('--count <n>', 'End after this number of rounds')
     .example('  $ redelayed watch')
     .example('  $ redelayed watch orders mails --interval 5s')
     .example('  $ redelayed watch mails --json --count 60')
@@ -88,7 +88,7 @@ function define(cli: CAC): void {
 
   cli
     .command('redrive <queue>', 'Move dead letters of a reliable queue back, where they begin anew')
-    .option('--count <n>', 'Only the oldest so many')
+    .option('--count <n>', 'Only the oldest n')
     .option('--id <id>', 'Only the one of this id; can be given more than once')
     .option('--yes', 'Do not ask before')
     .example('  $ redelayed redrive mails --count 100')
@@ -97,7 +97,7 @@ function define(cli: CAC): void {
 
   cli
     .command('move <from> <to>', 'Move messages that no consumer has to another reliable queue, where they begin anew')
-    .option('--count <n>', 'Only the first so many')
+    .option('--count <n>', 'Only the first n')
     .option('--id <id>', 'Only the one of this id; can be given more than once')
     .option('--yes', 'Do not ask before')
     .example('  $ redelayed move mails mails:later --count 100')

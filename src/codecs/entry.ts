@@ -81,7 +81,7 @@ interface Layout {
 
 /** With an id of 7 bytes the length would be where the old format has it, so such an entry is always of the old format. */
 const NEVER_NEW = 7
-/** Up to so many bytes of id, the length is too far ahead for a payload of the old format to look like it. */
+/** Up to this many bytes of id, the length is too far ahead for a payload of the old format to look like it. */
 const BEFORE_OLD_PAYLOADS = 10
 
 /**

@@ -34,7 +34,7 @@ export interface Examination {
 const SERVER_CHECKS = [checkStorage, checkReplication, checkClock, checkRights]
 const QUEUE_CHECKS = [checkKeys, checkDelivery, checkOrder, checkEntries]
 
-/** So many reliable queues are examined at once: each is some short commands, of which most of the time is spent on the way. */
+/** How many reliable queues are examined at once: each takes a few short commands, most of whose time is the way to the server. */
 const AT_ONCE = 8
 /** With a limit a queue gets this part of the time at most, so that one of ten million entries does not take that of all others. */
 const SHARE = 0.25
@@ -42,8 +42,8 @@ const SHARE = 0.25
 /**
  * Examines the servers and the named queues, or all queues; changes nothing.
  *
- * @param withinMs after so long it begins with no other queue. The search for queues gets half of it at most; then the queues come in a random order, so
- * that those that are left are others each time
+ * @param withinMs after this time it begins with no other queue. The search for queues takes at most half of it. The order of the queues is then random,
+ * so that each run leaves out other queues
  */
 export async function examine(
   access: Access,

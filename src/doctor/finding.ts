@@ -55,7 +55,8 @@ export const MEANINGS = {
     repair: 'Read them with readQuarantine(), offer again what is needed, and delete the list.',
   },
   'wrong-type': {
-    means: 'The key holds another kind of value than the queue has there: what needs it fails, or is left undone.',
+    means:
+      'The key holds a value of another type than the queue expects. Calls that need the key fail or have no effect.',
     repair: 'Find out what else uses the name, and rename or delete that key.',
   },
   expires: {

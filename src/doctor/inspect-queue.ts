@@ -64,7 +64,7 @@ export const PAGE = 250
 const IDS_AT_ONCE = 1_000_000
 /** The most suspects in memory. */
 const MOST_SUSPECTS = 10_000
-/** Entries that are suspects when the time is over are looked for so long: else each would be one "perhaps" more. */
+/** The recheck of suspects has at least this time, even if the time of the examination is over: without it each suspect would be reported as "perhaps". */
 const LEAST_RECHECK_MS = 1_000
 
 export type OnProgress = (entries: number) => void

@@ -68,7 +68,7 @@ export interface LimitFigures {
   readonly batches: { readonly unfinished: number; readonly finished: number }
 }
 
-/** Measures the limits; `null` if the server refuses it, such as for a user with the rights for an older version only. */
+/** Measures the limits; `null` if the server refuses it, such as for a user without the rights. */
 export async function measureLimits(sender: Sender, name: string): Promise<LimitFigures | null> {
   const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
   const settings = resolveSettings({})

@@ -17,7 +17,7 @@ export class TimeLimit {
     return this.#endsAt === Infinity ? Infinity : Math.max(0, this.#endsAt - this.#now())
   }
 
-  /** A limit for this share of what is left, and for so long at most. */
+  /** A limit of this share of the time that is left, and of at most `mostMs`. */
   part(share: number, mostMs = Infinity): TimeLimit {
     return new TimeLimit(Math.min(this.leftMs * share, mostMs), this.#now)
   }

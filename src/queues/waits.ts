@@ -65,7 +65,7 @@ export class Waits<T> {
     return value
   }
 
-  /** Takes one element: without waiting when no timeout is given, else waiting at most so long. */
+  /** Takes one element: without waiting when no timeout is given, else waiting at most for that time. */
   async poll(end: End, given: PollArguments): Promise<T | null> {
     const { timeoutMs, signal } = waitOfPoll(given)
     if (timeoutMs === undefined) return this.#list.pop(end)

@@ -161,7 +161,7 @@ export class Commands implements Sender {
 
   /** Runs an operation of several commands; a shutdown lets all of them finish. */
   async trackOperation<T>(action: () => Promise<T>): Promise<T> {
-    // also while others are under way: those of a program that goes on would follow each other without end where the server is slow
+    // also while other operations are in flight: on a slow server a program that keeps calling would start new ones without end
     if (this.#closed) throw new ShutdownError('the client was shut down')
     this.#enter()
     this.#operations++
@@ -352,7 +352,7 @@ function mayBeCarriedOut(error: RedelayedError): boolean {
   return error instanceof ConnectionError && error.outcome !== 'not-applied'
 }
 
-/** That a later attempt was not sent, or was refused, says nothing of an earlier one. */
+/** The error with the outcome `unknown`: an earlier attempt may have been carried out, even if a later one was not sent or was refused. */
 function asUnknown(error: RedelayedError, address: string): RedelayedError {
   if (error instanceof ConnectionError && error.outcome === 'unknown') return error
   const isRefused = !(error instanceof ConnectionError)

@@ -180,7 +180,7 @@ export function giveBackOf(options: NegativeOptions = {}): GiveBack {
   onlyKnown('options', options, ['delay', 'reject', 'countAttempt', 'error'])
   const reject = boolean('reject', options.reject ?? false)
   const countAttempt = boolean('countAttempt', options.countAttempt ?? true)
-  if (reject && !countAttempt) throw new InvalidArgumentError('countAttempt', 'true for what is rejected', countAttempt)
+  if (reject && !countAttempt) throw new InvalidArgumentError('countAttempt', 'true together with reject', countAttempt)
   return {
     how: reject ? 'rejected' : countAttempt ? 'failed' : 'released',
     delayMs: durationMs('delay', options.delay ?? 0),

@@ -154,13 +154,13 @@ export function groupBytes(what: string, group: unknown): Buffer {
 /** The bytes of the group; empty for none. @throws InvalidArgumentError */
 export function groupOf({ group, priority = 0 }: Pick<MessageOptions, 'group' | 'priority'>): Buffer {
   if (group === undefined) return NO_GROUP
-  if (priority !== 0) throw new InvalidArgumentError('priority', 'none where there is a group', priority)
+  if (priority !== 0) throw new InvalidArgumentError('priority', 'no priority together with a group', priority)
   return groupBytes('group', group)
 }
 
 function visibleOf({ delay, date }: AddOptions): string {
   if (date === undefined) return delay === undefined ? '' : String(durationMs('delay', delay))
-  if (delay !== undefined) throw new InvalidArgumentError('delay', 'none where there is a date', delay)
+  if (delay !== undefined) throw new InvalidArgumentError('delay', 'no delay together with a date', delay)
   return dateText('date', date)
 }
 
@@ -179,7 +179,7 @@ function markOf(
   if (deduplicate === undefined) return { mark: '', markMs: '' }
   onlyKnown('deduplicate', deduplicate, ['by', 'forMs'])
   const by = oneOf('deduplicate.by', deduplicate.by, ['id', 'payload'])
-  if (by === 'id' && id === undefined) throw new InvalidArgumentError('id', 'one to deduplicate by', id)
+  if (by === 'id' && id === undefined) throw new InvalidArgumentError('id', "an id, for deduplicate.by 'id'", id)
   const mark = by === 'id' ? `i${id}` : `p${createHash('sha256').update(payload).digest('base64url')}`
   return { mark, markMs: String(durationMs('deduplicate.forMs', deduplicate.forMs, 1)) }
 }

@@ -216,7 +216,7 @@ export class Claims<T> {
   async #postpone({ records, giveBack, error }: UnreadableGroup): Promise<void> {
     const { name, context } = this.#handle
     await this.#parts.acknowledger.giveBack(records, giveBack).catch((failed: unknown) => {
-      // the messages are redelivered when their visibility ends, which counts as a failure too
+      // the messages are redelivered when their visibility timeout ends, which counts as a failure too
       context.hub.emit('error', this.#handle.withQueueName(toRedelayed(failed)))
     })
     context.hub.emit('quarantined', { queue: name, reason: 'undecodable', count: records.length, error })

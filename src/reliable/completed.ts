@@ -42,7 +42,7 @@ export class Completed<T> {
     const address = { name: handle.name, channel: store.keys.ends }
     this.#params = {
       address,
-      look: (ids) => store.ends(ids),
+      readEnds: (ids) => store.ends(ids),
       onError: (error) => waits.report(address, error),
       noConnectionYet: (triedForMs) => handle.context.commands.noConnectionYet(triedForMs),
       clock: systemClock,

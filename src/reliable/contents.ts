@@ -197,7 +197,7 @@ function withAsides(
   return [...others, ...tasks.map((task) => asideTimes(task, from, latest)).filter((some) => some !== undefined)]
 }
 
-/** A message whose visibility ended is visible again, even if no consumer has polled since. */
+/** A message whose visibility timeout ended is visible again, even if no consumer has polled since. */
 function stateOf({ inFlight, visibleAt }: StoredMessage, now: number): MessageState {
   if (visibleAt <= now) return 'visible'
   return inFlight ? 'inFlight' : 'delayed'

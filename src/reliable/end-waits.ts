@@ -9,7 +9,7 @@ import { nextTurn } from '../timing/pause.js'
 export interface EndWaitsParams {
   readonly address: QueueAddress
   /** Reads how messages, or batches by their names, have ended; the reply covers at least the first id. */
-  readonly look: (ids: readonly string[]) => Promise<EndsReply>
+  readonly readEnds: (ids: readonly string[]) => Promise<EndsReply>
   readonly onError: (error: Error) => void
   /** The error of a wait that has not reached Redis within this time. */
   readonly noConnectionYet: (triedForMs: number) => Error | undefined
@@ -27,7 +27,7 @@ export type WaitedEnd = EndReply
 
 interface Waiter {
   /** Whether Redis has answered this call. */
-  hasLooked: boolean
+  hasAnswer: boolean
   /** The call's time is over, and it waits only for that first answer. */
   isOver: boolean
   readonly settle: (how: WaitedEnd | Error) => void
@@ -50,8 +50,8 @@ const LONGEST_LINE = 2_000
 export class EndWaits implements ServedQueue {
   readonly #params: EndWaitsParams
   readonly #waiting = new Map<string, Set<Waiter>>()
-  readonly #toLook = new Set<string>()
-  #isLooking = false
+  readonly #toAsk = new Set<string>()
+  #isAsking = false
   #lastUsed = -Infinity
   #closed: Error | undefined
 
@@ -76,14 +76,14 @@ export class EndWaits implements ServedQueue {
     return new Promise((resolve, reject) => {
       const timer = new DeadlineTimer(clock, () => {
         const why = this.#whyNone(waiter, since)
-        if (why !== undefined || waiter.hasLooked || waiter.isOver) waiter.settle(why ?? { is: 'waits' })
+        if (why !== undefined || waiter.hasAnswer || waiter.isOver) waiter.settle(why ?? { is: 'waits' })
         else {
           waiter.isOver = true
           timer.replace(clock.now() + FIRST_ANSWER_MS)
         }
       })
       const waiter: Waiter = {
-        hasLooked: false,
+        hasAnswer: false,
         isOver: false,
         settle: (how) => {
           this.#remove(id, waiter)
@@ -97,12 +97,12 @@ export class EndWaits implements ServedQueue {
       this.#waiting.set(id, others.add(waiter))
       const unlisten = signal && onAbort(signal, () => waiter.settle(toError(signal.reason)))
       if (timeoutMs !== undefined) timer.replace(since + timeoutMs)
-      this.#look([id])
+      this.#ask([id])
     })
   }
 
   onSubscribed(): void {
-    this.#look(this.#waiting.keys())
+    this.#ask(this.#waiting.keys())
   }
 
   onUnsubscribed(): void {
@@ -113,11 +113,11 @@ export class EndWaits implements ServedQueue {
   onMessage(message: string): void {
     if (this.#waiting.size === 0 || message.length > MOST_TEXT) return
     const lines = message.split('\n', MOST_LINES).filter(({ length }) => length <= LONGEST_LINE)
-    this.#look(lines.map(unescaped).filter((id) => this.#waiting.has(id)))
+    this.#ask(lines.map(unescaped).filter((id) => this.#waiting.has(id)))
   }
 
   sweep(): void {
-    this.#look(this.#waiting.keys())
+    this.#ask(this.#waiting.keys())
   }
 
   stop(): Promise<void> {
@@ -127,35 +127,35 @@ export class EndWaits implements ServedQueue {
   }
 
   /** Asks for the ids of one turn of the event loop together. */
-  #look(ids: Iterable<string>): void {
-    for (const id of ids) this.#toLook.add(id)
-    if (this.#toLook.size === 0 || this.#isLooking) return
-    this.#isLooking = true
-    void this.#lookAtAll()
+  #ask(ids: Iterable<string>): void {
+    for (const id of ids) this.#toAsk.add(id)
+    if (this.#toAsk.size === 0 || this.#isAsking) return
+    this.#isAsking = true
+    void this.#askForAll()
   }
 
-  async #lookAtAll(): Promise<void> {
+  async #askForAll(): Promise<void> {
     await nextTurn()
     try {
-      while (this.#toLook.size > 0 && this.#closed === undefined) await this.#lookAtSome()
+      while (this.#toAsk.size > 0 && this.#closed === undefined) await this.#askForSome()
     } finally {
-      this.#isLooking = false // in the same turn as the check above: a later id begins anew
+      this.#isAsking = false // in the same turn as the check above: a later id begins anew
     }
   }
 
-  async #lookAtSome(): Promise<void> {
+  async #askForSome(): Promise<void> {
     const waited: string[] = []
-    for (const id of this.#toLook) {
+    for (const id of this.#toAsk) {
       if (waited.length === TOGETHER) break
-      this.#toLook.delete(id) // before the question: an id published while Redis answers is asked for again
+      this.#toAsk.delete(id) // before the question: an id published while Redis answers is asked for again
       if (this.#waiting.has(id)) waited.push(id)
     }
     if (waited.length === 0) return
     // the answer does not apply to calls that begin to wait after the question
     const asking = waited.map((id) => [...(this.#waiting.get(id) ?? [])])
     try {
-      const { ends, keeps } = await this.#params.look(waited)
-      waited.slice(ends.length).forEach((id) => this.#toLook.add(id))
+      const { ends, keeps } = await this.#params.readEnds(waited)
+      waited.slice(ends.length).forEach((id) => this.#toAsk.add(id))
       ends.forEach((end, at) => asking[at]?.forEach((waiter) => answer(waiter, end, keeps)))
     } catch (thrown) {
       this.#onFailure(asking.flat(), toError(thrown))
@@ -164,12 +164,12 @@ export class EndWaits implements ServedQueue {
 
   /** A call that Redis has answered before waits for the next sweep; any other rejects. */
   #onFailure(waiters: readonly Waiter[], error: Error): void {
-    for (const waiter of waiters) if (!waiter.hasLooked) waiter.settle(own(error))
-    if (waiters.some(({ hasLooked }) => hasLooked)) this.#params.onError(error)
+    for (const waiter of waiters) if (!waiter.hasAnswer) waiter.settle(own(error))
+    if (waiters.some(({ hasAnswer }) => hasAnswer)) this.#params.onError(error)
   }
 
   #whyNone(waiter: Waiter, since: number): Error | undefined {
-    return waiter.hasLooked ? undefined : this.#params.noConnectionYet(this.#params.clock.now() - since)
+    return waiter.hasAnswer ? undefined : this.#params.noConnectionYet(this.#params.clock.now() - since)
   }
 
   #remove(id: string, waiter: Waiter): void {
@@ -186,7 +186,7 @@ function unescaped(line: string): string {
 
 /** Passes an answer to a call; without effect if the call was settled meanwhile. */
 function answer(waiter: Waiter, end: EndReply, keeps: boolean): void {
-  waiter.hasLooked = true
+  waiter.hasAnswer = true
   if (end.is === 'waits' && keeps && !waiter.isOver) return
   if (end.is === 'completed' || end.is === 'dead' || keeps) waiter.settle(end)
   else waiter.settle(new UnsupportedOperationError(NOT_KEPT))

@@ -82,7 +82,7 @@ export class MessageBatch<T = unknown> {
     const address = { name: handle.name, channel: store.keys.batchEnds }
     this.#params = {
       address,
-      look: async (names) => endsOf(await store.batches(names)),
+      readEnds: async (names) => endsOf(await store.batches(names)),
       onError: (error) => waits.report(address, error),
       noConnectionYet: (triedForMs) => handle.context.commands.noConnectionYet(triedForMs),
       clock: systemClock,

@@ -37,7 +37,7 @@ export interface MessageActions {
   progress(message: ReliableMessage, value: unknown, options?: ProgressOptions): Promise<boolean>
 }
 
-/** One delivery of a message. Until its visibility ends no other consumer gets it. */
+/** One delivery of a message. Until its visibility timeout ends no other consumer gets it. */
 export class ReliableMessage<T = unknown> {
   readonly id: string
   readonly payload: T

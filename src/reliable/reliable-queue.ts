@@ -188,7 +188,7 @@ export class ReliableQueue<T = unknown> {
    * Takes one message for its visibility; `null` if there is none, or none came in time.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
-   * @throws ConnectionError `ERR_CONNECTION`: what the lost reply held is redelivered when its visibility ends
+   * @throws ConnectionError `ERR_CONNECTION`: what the lost reply held is redelivered when its visibility timeout ends
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down while the call waited
    * @throws the reason of `signal`
    *

@@ -38,7 +38,7 @@ export class ShardedTakes<T> {
     return this.#handle.orThrow((await this.#wait(1, options))[0] ?? null)
   }
 
-  /** Takes one element: without waiting when no timeout is given, else waiting at most so long. */
+  /** Takes one element: without waiting when no timeout is given, else waiting at most for that time. */
   async poll(given: PollArguments): Promise<T | null> {
     this.#handle.assertUsable()
     const { timeoutMs, signal } = waitOfPoll(given)

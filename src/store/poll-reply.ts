@@ -17,9 +17,9 @@ export interface PolledRecord extends Claim {
   readonly visibleAt: number
   /** When it was handed out, epoch milliseconds by the Redis clock. */
   readonly polledAt: number
-  /** When its visibility ends, epoch milliseconds by the Redis clock. */
+  /** When its visibility timeout ends, epoch milliseconds by the Redis clock. */
   readonly visibleUntil: number
-  /** When its visibility ends by the monotonic clock of this process, or a little earlier. */
+  /** When its visibility timeout ends by the monotonic clock of this process, or a little earlier. */
   readonly heldUntil: number
   readonly record: Buffer
 }
@@ -40,7 +40,7 @@ export interface PollReply {
   readonly next: number | null
   readonly subscribers: number
   readonly visibilityMs: number
-  /** How many messages came back because their visibility had ended. */
+  /** How many messages came back because their visibility timeout had ended. */
   readonly returned: number
   readonly expired: number
   readonly deadLettered: number

@@ -32,7 +32,7 @@ export interface TotalsReply {
   readonly visible: number
   readonly paused: number
   readonly limited: number
-  /** Messages in flight, including those whose visibility has ended until they come back. */
+  /** Messages in flight, including those whose visibility timeout has ended until they come back. */
   readonly inFlight: number
   readonly pausedTasks: number
   readonly groups: { readonly ready: number; readonly later: number; readonly paused: number }

@@ -159,7 +159,7 @@ export class ReliableStore {
     return run(this.#sender, scripts.restore, this.#scriptKeys, args)
   }
 
-  /** Hands out visible messages. Sent again if the connection breaks: the messages of a lost reply are redelivered when their visibility ends. */
+  /** Hands out visible messages. Sent again if the connection breaks: the messages of a lost reply are redelivered when their visibility timeout ends. */
   poll(count: number, { visibilityMs, beforehand }: HowToHold, announce: boolean): Promise<PollReply> {
     const sentAt = performance.now()
     return run(

@@ -103,7 +103,7 @@ function wasRepeatedAsUnknown(error: unknown): boolean {
   return error instanceof ConnectionError && error.outcome === 'unknown' && isUnknownScript(error.cause)
 }
 
-/** That the text was not sent, or was refused, says nothing of the attempt before the connection broke. */
+/** Throws with the outcome `unknown`: the attempt before the connection broke may have been carried out, even if the repetition was not sent or was refused. */
 function rethrowUnknown(thrown: unknown): never {
   const error = toError(thrown)
   if (error instanceof ConnectionError && error.outcome === 'unknown') throw error

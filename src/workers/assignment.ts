@@ -93,7 +93,7 @@ export class Assignment {
       if (!(await this.queue.begin(this.message, visibilityTimeout))) this.abort(new VisibilityLostError())
     } catch (thrown) {
       const error = toError(thrown)
-      // A message that cannot be decoded has failed. After any other error Redis redelivers the message when its visibility ends.
+      // A message that cannot be decoded has failed. After any other error Redis redelivers the message when its visibility timeout ends.
       if (error instanceof DecodeError || error instanceof PayloadTooLargeError)
         return this.#outcomeOf(error, retryDelay)
       return { is: 'lost', error }
@@ -104,7 +104,7 @@ export class Assignment {
 
   /**
    * Sends the outcome to Redis, and retries as long as no other consumer can have the message. Where that fails, Redis redelivers the
-   * message when its visibility ends. `answer` is the result of an earlier attempt.
+   * message when its visibility timeout ends. `answer` is the result of an earlier attempt.
    */
   async settle(outcome: Outcome, mayTryAgain: () => boolean, answer?: boolean | Error): Promise<Outcome> {
     if (outcome.is === 'lost') return outcome

@@ -12,7 +12,7 @@ const RETRY_MS = 1_000
 /** The wait after a temporary refusal of the server. */
 const BRIEF_MS = 200
 /** How long an unresponsive queue delays the polls of the others. */
-const PATIENCE_MS = 500
+const MOST_DELAY_MS = 500
 /** The most messages of one poll. */
 const MOST = 1_000
 
@@ -77,7 +77,7 @@ export class Fetching {
     for (const queue of queues) {
       if (this.#owedBy(queue) !== undefined || performance.now() < (this.#retryAt.get(queue) ?? 0)) continue
       const asked = this.#ask(queue, count, {})
-      const { messages, thrown } = await this.#before(atMost(PATIENCE_MS, asked), queue, asked)
+      const { messages, thrown } = await this.#before(atMost(MOST_DELAY_MS, asked), queue, asked)
       if (messages.length > 0) return assignmentsOf(queue, messages)
       if (thrown !== undefined) this.#failed(queue, thrown)
       if (signal.aborted) break
@@ -93,7 +93,7 @@ export class Fetching {
       if (owed !== undefined) this.#overdue.get(queue)?.delete(owed)
       const asked = owed ?? this.#ask(queue, count, { timeout: Infinity, signal })
       // an aborted poll ends at once, unless it has just got messages
-      const end = owed === undefined ? over.then(() => atMost(PATIENCE_MS, asked)) : over
+      const end = owed === undefined ? over.then(() => atMost(MOST_DELAY_MS, asked)) : over
       const { messages, thrown } = await this.#before(end, queue, asked)
       // an owed poll can end because its own round was aborted
       if (thrown !== undefined && thrown !== OVER && !signal.aborted) {
@@ -137,7 +137,7 @@ export class Fetching {
       if (!isOfShutdown(toError(error))) this.#onError(error)
     }
     if (thrown !== undefined) report(thrown)
-    // messages that cannot be given back are redelivered when their visibility ends
+    // messages that cannot be given back are redelivered when their visibility timeout ends
     if (messages.length > 0) queue.negativeAcknowledge(messages, { countAttempt: false }).catch(report)
   }
 

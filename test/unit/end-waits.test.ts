@@ -6,13 +6,13 @@ import { leastCpuMs } from '../support/cpu.js'
 const MOST_CPU_MS = 50
 
 describe('the calls that wait for an end', () => {
-  /** With one call that waits for the id `x\n`, and the ids that were looked at. */
+  /** With one call that waits for the id `x\n`, and the ids that it asked for. */
   function waiting() {
-    const looked: string[] = []
+    const asked: string[] = []
     const waits = new EndWaits({
       address: { name: 'q', channel: 'c' },
-      look: async (ids) => {
-        looked.push(...ids)
+      readEnds: async (ids) => {
+        asked.push(...ids)
         return { keeps: true, ends: ids.map(() => ({ is: 'waits' })) }
       },
       onError: (error) => expect.fail(error.message),
@@ -21,7 +21,7 @@ describe('the calls that wait for an end', () => {
     })
     const ended = waits.wait('x\n', { timeoutMs: undefined, signal: undefined }).catch(() => undefined)
     const end = () => Promise.all([waits.stop(), ended])
-    return { waits, looked, end }
+    return { waits, asked, end }
   }
 
   const turn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
@@ -33,22 +33,22 @@ describe('the calls that wait for an end', () => {
     ['short ids', 'a\n'],
   ] as const) {
     it(`read four million ${what} of a stranger in less than ${MOST_CPU_MS} ms`, async () => {
-      const { waits, looked, end } = waiting()
+      const { waits, asked, end } = waiting()
       await turn()
       const text = sign.repeat((4 * 2 ** 20) / sign.length)
       expect(await leastCpuMs(MOST_CPU_MS, () => waits.onMessage(text))).to.be.lessThan(MOST_CPU_MS)
       await turn()
-      expect(looked).to.deep.equal(['x\n'])
+      expect(asked).to.deep.equal(['x\n'])
       await end()
     })
   }
 
-  it('look at an id among as many as one script can end', async () => {
-    const { waits, looked, end } = waiting()
+  it('ask for an id among as many as one script can end', async () => {
+    const { waits, asked, end } = waiting()
     await turn()
     waits.onMessage(`${'other\n'.repeat(5_000)}x\\n`)
     await turn()
-    expect(looked).to.deep.equal(['x\n', 'x\n'])
+    expect(asked).to.deep.equal(['x\n', 'x\n'])
     await end()
   })
 })

@@ -105,7 +105,7 @@ describe('ticks', () => {
       ['an unknown field', { cron: '* * * * FOO' }, /cron/],
       ['an empty expression', { cron: '' }, /cron/],
       ['a number', { cron: 5 }, /cron/],
-      ['what never comes', { cron: '0 0 30 2 *' }, /at some time/],
+      ['what never comes', { cron: '0 0 30 2 *' }, /at least one tick/],
       ['a novel', { cron: '* * * * *'.padEnd(300) }, /256 characters/],
       ['a startAt that is not a date', { every: 5, startAt: '2026-01-01' }, /startAt/],
       ['an invalid date', { every: 5, endAt: new Date(NaN) }, /endAt/],

@@ -207,8 +207,8 @@ export class BlockingPool {
     return noConnectionYet(performance.now() - (this.#triedSince ?? Infinity), this.#topology) ?? null
   }
 
-  /** `patient`: waits have worked before, so a failure does not end this one. */
-  async #assign(kind: Kind, waiter: Waiter, patient: boolean): Promise<void> {
+  /** `hasServed`: waits have worked before, so a failure does not end this one. */
+  async #assign(kind: Kind, waiter: Waiter, hasServed: boolean): Promise<void> {
     for (;;) {
       try {
         const [key = ''] = waiter.keys
@@ -223,7 +223,7 @@ export class BlockingPool {
       } catch (thrown) {
         const error = this.#closed ? new ShutdownError('the client was shut down') : translateError(thrown)
         if (settleIfEnded(waiter)) return
-        if (!patient || !isTransient(error) || error instanceof ClientEndedError) {
+        if (!hasServed || !isTransient(error) || error instanceof ClientEndedError) {
           waiter.reject(error)
           return
         }

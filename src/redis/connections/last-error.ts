@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis'
 
 /**
- * Of a command that failed with its connection ioredis says no more than that the connection is closed. The function that this returns gives the error of
- * the connection instead; a reply of the server stays as it is.
+ * Returns a function that replaces the error of a failed command by that of its connection: when a connection breaks, ioredis only reports that it is
+ * closed. An error that the server replied stays as it is.
  */
 export function lastErrorOf(redis: Redis): (thrown: Error) => Error {
   let reason: Error | undefined

@@ -2,12 +2,11 @@ import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
 import { noteRunId } from './predecessors.js'
 
-/** After a change of the server, connections that lead elsewhere are refused for this long, and not followed. */
+/** For this long after a change of the server, the client refuses connections that lead elsewhere, instead of following them. */
 const SETTLE_MS = 5_000
-/** After so many connections that led elsewhere, each within `QUIET_MS` of the one before, the servers cannot be told apart. */
+/** After this many connections that led elsewhere, each within `QUIET_MS` of the one before, the client stops comparing servers for `IGNORE_MS`. */
 const MOST_STRAYS = 20
 const QUIET_MS = 60_000
-/** How long servers that cannot be told apart are not compared. */
 const IGNORE_MS = 3_600_000
 
 interface OneServerParams {

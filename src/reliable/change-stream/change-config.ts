@@ -32,7 +32,7 @@ export function changesText(what: string, config: ChangesConfig | false): string
   const keep = oneOf(`${what}.keep`, config.keep, ['recent', 'groups'])
   const { maxAge, payloads = false } = config
   if (maxAge !== undefined && keep === 'groups') {
-    throw new InvalidArgumentError(`${what}.maxAge`, "none where changes are kept for 'groups'", maxAge)
+    throw new InvalidArgumentError(`${what}.maxAge`, "no maxAge together with keep: 'groups'", maxAge)
   }
   const isShort = keep === 'recent' && maxAge === undefined
   const maxLength = integer(

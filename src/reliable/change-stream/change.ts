@@ -1,7 +1,7 @@
 import type { Headers } from '../record.js'
 
 /**
- * What happened to a message. `failed`: it was given back, or its visibility ended, and it will be delivered again; `released`: the same
+ * What happened to a message. `failed`: it was given back, or its visibility timeout ended, and it will be delivered again; `released`: the same
  * without counting as an attempt; `dead`: it left the queue unhandled, for the dead letters where the queue keeps them;
  * `moved`: it went to another queue; `redriven`: it came back from the dead letters; `restored`: `restoreMany` put it back with
  * `known`; `progress`: its consumer reported progress; `cleared`: all messages were removed.
@@ -43,7 +43,7 @@ export interface MessageChange {
   readonly id: string
   /** The number of counted deliveries after the change. */
   readonly attempt?: number
-  /** When the message is visible, epoch milliseconds; for `polled`, when its visibility ends. */
+  /** When the message is visible, epoch milliseconds; for `polled`, when its visibility timeout ends. */
   readonly dueAt?: number
   readonly priority?: number
   /** With `payloads`: the encoded payload. */

@@ -56,7 +56,7 @@ export function tickRuleOf({ every, cron, timeZone, startAt, endAt }: RepeatTime
   }
   // refuses an unreadable expression, and one without any tick, such as the 30th of February
   if (rule.cron !== undefined && nextTickOf({ cron: rule.cron, timeZone: rule.timeZone ?? 'UTC' })(0) === null) {
-    throw new InvalidArgumentError('cron', 'an expression that is true at some time', rule.cron)
+    throw new InvalidArgumentError('cron', 'an expression with at least one tick', rule.cron)
   }
   return rule
 }

@@ -905,7 +905,7 @@ export const DoctorQuery = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: 86_400_000,
-      description: 'A report that is at most so many milliseconds old will do: it is answered at once',
+      description: 'The greatest age of a report, in milliseconds, that is returned at once',
     }),
   ),
 })

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `redelayed-server`: starts the delay service; `redelayed-server key` makes an API key; `redelayed-server journal …` looks after a journal.
+// `redelayed-server`: starts the delay service; `redelayed-server key` makes an API key; `redelayed-server journal …` maintains a journal.
 const [, , command] = process.argv
 if (command === 'journal') await import('./journal.js')
 else if (command === 'key') await import('./key.js')

@@ -74,7 +74,7 @@ export class Doctor {
   /**
    * The report of the last ten seconds, or a new one.
    *
-   * @param maxAgeMs a report that is at most so old will do, too
+   * @param maxAgeMs the greatest age of a report that is returned instead of a new one
    * @throws CommandFailed
    */
   async examine(maxAgeMs = 0): Promise<Report> {

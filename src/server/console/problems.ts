@@ -15,7 +15,7 @@ const MOST_NAMED = 20
 /** A journal that is further behind is not just catching up with a burst. */
 const BEHIND_MS = 10_000
 const BEHIND_CHANGES = 10_000
-/** Messages that are due for so long are no burst that consumers are busy with. */
+/** Messages that have been due for this time are not just a burst that consumers are handling. */
 const WAITING_MS = 60_000
 
 const TROUBLES: Readonly<Record<EndpointTrouble['is'], readonly [Problem['severity'], code: string, text: string]>> = {

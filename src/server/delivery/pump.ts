@@ -147,7 +147,7 @@ export class Pump {
     const isSlower = endpoint.timeoutMs > this.#parts.endpoint.timeoutMs
     if (isSlower && !(await message.extend(endpoint.timeoutMs + MARGIN_MS))) return
     for (;;) {
-      // after so long the lease could end while the endpoint has the message
+      // half of the margin has passed: the lease could end while the endpoint has the message
       if (performance.now() - takenAt > MARGIN_MS / 2 || this.#cut.signal.aborted) return this.#giveBack(message, 0)
       const delivered = await delivery.deliver(
         endpoint,

@@ -48,9 +48,9 @@ export function checkItem(item: AcceptItem<unknown>, at: number): void {
       group,
     )
   if (group !== undefined && (priority ?? 0) !== 0)
-    throw new InvalidArgumentError(what('priority'), 'none where there is a group', priority)
+    throw new InvalidArgumentError(what('priority'), 'no priority together with a group', priority)
   if (date !== undefined && delay !== undefined)
-    throw new InvalidArgumentError(what('delay'), 'none where there is a date', delay)
+    throw new InvalidArgumentError(what('delay'), 'no delay together with a date', delay)
   if (date !== undefined && (!(date instanceof Date) || Number.isNaN(date.getTime())))
     throw new InvalidArgumentError(what('date'), 'a valid Date', date)
   whole(what('delay'), delay, 0, Number.MAX_SAFE_INTEGER)

@@ -123,7 +123,7 @@ export class Accepter {
     for (const { row } of pending) this.#checkSize(row)
     await this.#commits.submit(pending)
     await this.#points.afterCommit?.()
-    // After so long another instance may have added the messages, and a consumer may have handled them.
+    // half of `adoptAfterMs` has passed: another instance may be about to add the messages, and a consumer may handle them before this call would
     if (performance.now() - startedAt > this.#adoptAfterMs / 2) return this.#leaveToAdoption(attached, pending)
     const results = await this.#add(attached, pending, startedAt + this.#adoptAfterMs * ADD_SHARE - performance.now())
     await this.#points.afterAdd?.()

@@ -86,7 +86,7 @@ interface Api {
   startRestore(body: { topic?: string; id?: string; expired: boolean; dryRun: boolean }): Promise<Restore>
   overview(signal: Signal): Promise<Overview>
   instances(signal: Signal): Promise<readonly Instance[]>
-  /** A report that is at most so old will do. */
+  /** The greatest age of a report that is shown without a new examination. */
   doctor(maxAge: number, signal: Signal): Promise<Doctor>
   audit(query: Query, signal: Signal): Promise<Listed<AuditEntry>>
   queues(query: Query, signal: Signal): Promise<Listed<Queue>>

@@ -1,5 +1,5 @@
 /**
- * Runs `action` at once. With `everyMs` it runs it again so long after each end, while the page is visible and as long as `action` resolves with true.
+ * Runs `action` at once. With `everyMs` it runs `action` again this time after each end, while the page is visible and as long as `action` resolves with true.
  * Returns a function that ends this.
  */
 export function repeat(action: () => Promise<boolean>, everyMs: number | undefined): () => void {
