@@ -193,14 +193,14 @@ export class Commands implements Sender {
     return this.#kept.keep(reply, since)
   }
 
-  /** The connection for the rest of a call, of which nothing was sent when the time of the call is over. */
+  /** The connection for the rest of a call; rejects with the outcome `not-applied` when the time of the call is over. */
   #connectedBy(startedAt: number): Promise<Redis | Cluster> {
     return this.#byLimit(startedAt, async () => this.#topology.commands(), 'not-applied')
   }
 
   /**
-   * The reply to the rest of a call, within the limit of the call. That does not run while bytes arrive on a connection of this client: then the watch of the
-   * connection ends the call, as any other one.
+   * The reply to the rest of a call, within the limit of the call. If bytes have arrived on a connection of this client by then, the limit has no effect: the
+   * watchdog of the connection ends the call when the connection falls silent.
    */
   #answeredBy<T>(startedAt: number, client: Redis | Cluster, reply: Promise<T>): Promise<T> {
     if (this.#topology.watch !== undefined) return this.#limited(reply, startedAt)
@@ -214,7 +214,7 @@ export class Commands implements Sender {
     )
   }
 
-  /** Settles as what `begin` returns, or rejects when the time of a call is over, unless `isSilent` denies it then. */
+  /** Settles as the promise of `begin`, or rejects when the time of a call is over and `isSilent` is true then. */
   async #byLimit<T>(
     startedAt: number,
     begin: () => Promise<T>,

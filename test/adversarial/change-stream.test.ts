@@ -134,7 +134,7 @@ describe('attacks on the change stream', function () {
   }
 
   for (const groups of [1, 1_001]) {
-    it(`no reader asks for the consumers of its group when a stranger has made thousands, beside ${groups} groups`, async () => {
+    it(`no reader asks for the consumers of its group when another program has made thousands, beside ${groups} groups`, async () => {
       const { queue, key } = await make()
       const ids = follow(queue, 'group')
       await eventually(() => expect(ids).to.deep.equal(['first']))
@@ -149,7 +149,7 @@ describe('attacks on the change stream', function () {
     })
   }
 
-  it('10,000 entries of a stranger cost a reader a command for each hundred, not for each', async () => {
+  it('10,000 entries of another program cost a reader one command per hundred entries, not one per entry', async () => {
     const { queue, quarantined, key } = await make()
     for (let page = 0; page < 10; page++) {
       const pipeline = raw.pipeline()

@@ -236,7 +236,7 @@ describe('hostile data in the keys of queues', function () {
   describe('one shard of a sharded queue', () => {
     for (const [part, { type }] of Object.entries(DELAYED)) {
       if (type === 'channel') continue
-      it(`${part} of another type or filled by a stranger: the other shards deliver`, async () => {
+      it(`${part} of another type or filled by another program: the other shards deliver`, async () => {
         await attacked(async (client) => {
           const others = Object.keys(OTHERS).filter((other) => other !== type)
           await Promise.all(
@@ -269,7 +269,7 @@ describe('hostile data in the keys of queues', function () {
   describe('one shard of a sharded reliable queue', () => {
     for (const [part, { type }] of Object.entries(RELIABLE)) {
       if (type === 'channel') continue
-      it(`${part} of another type or filled by a stranger: the other shards deliver`, async () => {
+      it(`${part} of another type or filled by another program: the other shards deliver`, async () => {
         await attacked(async (client) => {
           const others = Object.keys(OTHERS).filter((other) => other !== type)
           await Promise.all(

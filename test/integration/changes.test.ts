@@ -354,7 +354,7 @@ describe('the changes of a reliable queue', function () {
     expect(await own).to.be.instanceOf(ShutdownError)
   })
 
-  it('of a stranger are passed over, and stop neither readers nor the queue', async () => {
+  it('of another program are passed over, and stop neither readers nor the queue', async () => {
     const { client, queue, key } = await make({ keep: 'groups' })
     const quarantined: QuarantinedEvent[] = []
     client.on('quarantined', (event) => quarantined.push(event))

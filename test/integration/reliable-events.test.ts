@@ -235,7 +235,7 @@ describe('events of a reliable queue', () => {
     expect(lateness[0]).to.be.at.least(20)
   })
 
-  it('no lateness is infinite, whatever a stranger wrote into the schedule', async () => {
+  it('no lateness is infinite, whatever another program wrote into the schedule', async () => {
     const { client, queue, name } = make()
     await queue.add('x', { id: 'x', delay: 60_000 })
     await rawClient().zadd(`redelayed:reliable:due-0:{${name}}`, '-inf', 'x')

@@ -11,7 +11,7 @@ describe('move.lua', () => {
     ['moves the first to the end of the other', 1, false, ['one']],
     ['moves several in their order, with all byte values', 3, false, source],
     ['moves what is there when asked for more', 9, false, source],
-    ['moves exactly so many', 2, true, ['one', '']],
+    ['moves exactly the given number', 2, true, ['one', '']],
     ['moves exactly all', 3, true, source],
     ['moves none when there are not enough', 4, true, []],
     ['moves none from an empty list', 3, false, [], []],

@@ -553,7 +553,7 @@ describe('the change stream', () => {
       expect(await open(queue, { from: first, epoch: 'epoch' })).to.deep.equal({ outcome: 'trimmed' })
     })
 
-    it('a group in the place of a stream that went does not hide that it went', async () => {
+    it('a group that was created after the stream was deleted does not hide the deletion', async () => {
       const queue = await rig.queue(keeping({}, ON))
       await rig.redis.unlink(queue.keys.changes)
       const opened = await open(queue, { group: 'g', from: 'start' })
@@ -564,7 +564,7 @@ describe('the change stream', () => {
       expect(await rig.redis.hget(queue.keys.config, 'changes')).to.match(/^r,1000,,0,[\da-f]{16}$/)
     })
 
-    it('readers that are gone and left nothing are forgotten', async () => {
+    it('removes readers that have ended and have no unacknowledged entries', async () => {
       const queue = await rig.queue(keeping({}, ON))
       await add(['a', '0,0,,,0,,', ''])(rig.sender, queue)
       await open(queue, { group: 'g', from: 'start' })
@@ -681,7 +681,7 @@ describe('the change stream', () => {
       expect(after.groups.map(({ lag }) => lag ?? 0)).to.deep.equal([0, 0])
     })
 
-    it('releases entries where a stranger has set their count to more than it can be', async () => {
+    it('releases entries where another program has set their count too high', async () => {
       const queue = await filled('g,100,,0,epoch', 3)
       const ids = await idsOf(queue)
       const counts = ['ENTRIESADDED', '9223372036854775807', 'MAXDELETEDID', '0-0']

@@ -438,7 +438,7 @@ describe('messages with groups', () => {
     expect(ids(await poll(queue, { nowMs: NOW + 602 }))).to.deep.equal(['a1'])
   })
 
-  it('have at most so many claims in any stretch of time in each group', async () => {
+  it('have at most `max` claims in any interval of `perMs` in each group', async () => {
     const queue = await made({ groupRateLimit: '2/1000' })
     await add(queue, [...['a1', 'a2', 'a3', 'a4', 'a5'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }])
     const reply = await poll(queue)

@@ -406,7 +406,7 @@ describe('hostile data of a reliable queue', () => {
   }
 
   for (const times of [['inf'], [2 ** 53 - 1], [NOW + 90_000_000]]) {
-    it(`keeps what was completed last, though strangers have completed ones of ${String(times[0])}`, async () => {
+    it(`keeps what was completed last, though other programs have completed ones of ${String(times[0])}`, async () => {
       const forged = Array.from({ length: 5 }, (_, n) => [`strange ${n}`, times[0]!] as const)
       const queue = await rig.queue(
         having([{ id: 'x', until: NOW + 9 }], {
@@ -423,7 +423,7 @@ describe('hostile data of a reliable queue', () => {
   }
 
   for (const flag of ['0', '', 'x'.repeat(40)]) {
-    it(`hands out messages with a group whatever a stranger has written for their flag: ${JSON.stringify(flag)}`, async () => {
+    it(`hands out messages with a group whatever another program has written for their flag: ${JSON.stringify(flag)}`, async () => {
       const queue = await rig.queue({ config: [['grouped', flag]] })
       const { channel } = queue
       const how = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, batch: '', client: 'me' }

@@ -79,7 +79,7 @@ describe('limits over all processes', () => {
 
   const cases: Case[] = [
     {
-      what: 'fills the free slots, and looks again when a visibility ends',
+      what: 'fills the free slots, and polls again when a visibility timeout ends',
       before: limited([...waiting, held('x', NOW + 50)], { concurrency: '3' }),
       ids: ['a', 'b'],
       next: NOW + 50,
@@ -323,7 +323,7 @@ describe('limits over all processes', () => {
   ]
 
   for (const [what, end] of ends) {
-    it(`${what} calls those who wait when the queue was at its limit`, async () => {
+    it(`${what} notifies waiting clients when the queue was at its limit`, async () => {
       const queue = await rig.queue(limited([...waiting, held('x', NOW + 50)], { concurrency: '1' }))
       await end(queue, 'x')
       const published = (await queue.published()).filter((text) => !text.startsWith('dead'))
@@ -331,7 +331,7 @@ describe('limits over all processes', () => {
       expect((await claim(queue)).messages.map(({ id }) => id)).to.deep.equal(['a'])
     })
 
-    it(`${what} calls no one below the limit, nor without one`, async () => {
+    it(`${what} publishes nothing below the limit, nor without one`, async () => {
       for (const config of [{ concurrency: '2' }, {} as Record<string, string>]) {
         const queue = await rig.queue(limited([...waiting, held('x', NOW + 50)], config))
         await end(queue, 'x')

@@ -239,7 +239,7 @@ describe('reliable-move.lua', () => {
   })
 
   for (const wrong of ['messages', 'due0'] as const) {
-    it(`changes nothing when ${wrong} of the target has the wrong type, and moves when it is well again`, async () => {
+    it(`changes nothing when ${wrong} of the target has the wrong type, and moves when the type is right again`, async () => {
       const state = { dead: asDead([a, b]) }
       const queue = await rig.queue(state)
       const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 5, ids: [] }

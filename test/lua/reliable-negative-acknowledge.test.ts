@@ -288,7 +288,7 @@ describe('reliable-negative-acknowledge.lua', () => {
     })
   }
 
-  it('keeps a reason that is longer than all that is kept otherwise, and nothing before it', async () => {
+  it('keeps a reason that is longer than the limit of a history, and drops all earlier lines', async () => {
     const queue = await rig.queue(having([x]))
     const { channel, deadChannel } = queue
     const reason = `"${'long '.repeat(3000)}"`

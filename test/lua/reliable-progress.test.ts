@@ -128,7 +128,7 @@ describe('reliable-progress.lua', () => {
     ['a visibility that ends right now', having([{ ...x, until: NOW }])],
     ['one that came back', having([{ id: 'x', at: NOW, attempts: 2 }])],
     ['one that was added anew', having([{ id: 'x', at: NOW }])],
-    ['one that has ended, of which a stranger has kept the delivery', { deliveries: [['x', '2 t']] }],
+    ['one that has ended, of which another program has kept the delivery', { deliveries: [['x', '2 t']] }],
   ]
   for (const [what, before, more] of notHeld) {
     it(`leaves ${what}`, async () => {

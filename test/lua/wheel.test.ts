@@ -233,7 +233,7 @@ describe('a wheel', () => {
     await clear()
   })
 
-  it('says of a due time beyond 2^53-1 that it is too large, and adds the others', async () => {
+  it('refuses a due time beyond 2^53-1 as too large, and adds the others', async () => {
     const { store, make, clear } = await wheel()
     const delays = [Number.MAX_SAFE_INTEGER, 1, Number.MAX_SAFE_INTEGER - NOW, 5 * MINUTE]
     const replies = await store.offerTogether(delays.map((delay) => make('x', delay)))

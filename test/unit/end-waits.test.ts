@@ -32,7 +32,7 @@ describe('the calls that wait for an end', () => {
     ['escapes', '\\n'],
     ['short ids', 'a\n'],
   ] as const) {
-    it(`read four million ${what} of a stranger in less than ${MOST_CPU_MS} ms`, async () => {
+    it(`read four million ${what} of another program in less than ${MOST_CPU_MS} ms`, async () => {
       const { waits, asked, end } = waiting()
       await turn()
       const text = sign.repeat((4 * 2 ** 20) / sign.length)

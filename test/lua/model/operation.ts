@@ -24,7 +24,7 @@ export interface World {
 
 export type Command = readonly [command: string, args: readonly CommandArg[]]
 
-/** One call of a script, or what a stranger writes: the commands for Redis, and the same for the model. */
+/** One call of a script, or what another program writes: the commands for Redis, and the same for the model. */
 export interface Step {
   readonly name: string
   readonly commands: readonly Command[]
