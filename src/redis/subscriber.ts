@@ -55,7 +55,7 @@ export class Subscriber {
         return redis
       },
       prepare: async (redis, onProgress) => {
-        topology.arrived(redis, await assertVersion(redis))
+        if (topology.comparesServers) topology.arrived(redis, await assertVersion(redis))
         await this.#prepare(redis, onProgress)
       },
       connectTimeout: settings.connectTimeout,

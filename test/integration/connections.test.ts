@@ -15,6 +15,9 @@ import {
   type ClientOptions,
   RedelayedError,
 } from '../../src/index.js'
+import { resolveSettings } from '../../src/options.js'
+import { Subscriber } from '../../src/redis/subscriber.js'
+import type { Topology } from '../../src/redis/topology/topology.js'
 import { ReconnectingConnection } from '../../src/redis/connections/reconnecting-connection.js'
 import { OVERRIDES } from '../../src/redis/connections/ioredis-defaults.js'
 import { remoteAddressOf } from '../../src/redis/connections/remote-address.js'
@@ -351,29 +354,98 @@ describe('connections', () => {
         expect(await taken).to.equal('at the other server')
       }).timeout(30_000)
 
-    it('all connections end up at one server behind a balancer that leads each to another one in turns', async () => {
-      pair.client.on('warning', () => {}) // that the servers take turns
-      const taken = pair.queue.take()
-      await waitsAt(old)
-      proxy.events.on('accepted', () => proxy.retarget(proxy.accepted % 2 === 0 ? old.port : next.port))
-      for (const flags of ['b', 'P', 'N']) await breakAtOld(flags)
-      const allOf = async (server: RedisServer): Promise<number[]> =>
+    describe('by turns, as behind a balancer', () => {
+      let servers: RedisServer[]
+      let warned: string[]
+      let reconnected: number
+
+      /** From now on each new connection leads to the next one of `count` servers; each of the client's connections breaks. */
+      async function takeTurns(count: number): Promise<void> {
+        servers = [old, next]
+        while (servers.length < count) {
+          const further = await startRedis()
+          onCleanup(() => further.stop())
+          servers.push(further)
+        }
+        ;[warned, reconnected] = [[], 0]
+        pair.client.on('warning', ({ code }: { code: string }) => warned.push(code))
+        pair.client.on('reconnecting', () => reconnected++)
+        proxy.events.on('accepted', () => proxy.retarget(servers[proxy.accepted % count]!.port))
+      }
+      const breakAll = async (): Promise<void> => {
+        for (const flags of ['b', 'P', 'N'])
+          for (const server of servers)
+            for (const id of await idsAt(server, flags)) await adminOf(server).call('CLIENT', 'KILL', 'ID', id)
+      }
+      const allAt = async (server: RedisServer): Promise<number[]> =>
         (await Promise.all(['b', 'P', 'N'].map((flags) => idsAt(server, flags)))).map((ids) => ids.length)
-      await eventually(async () => {
-        const counts = await Promise.all([old, next].map(allOf))
-        expect(counts.map((each) => each.every((count) => count > 0)).sort(), String(counts)).to.deep.equal([
-          false,
-          true,
-        ])
-        expect(
-          counts.filter((each) => each.every((count) => count === 0)),
-          String(counts),
-        ).to.have.lengthOf(1)
-      }, 25_000)
-      await pair.delayed.offer('at one of them', 0)
-      expect(await taken).to.equal('at one of them')
-    }).timeout(40_000)
+      /** Waits until the waits, the subscriber and the commands are at one server, and no connection is elsewhere. */
+      const settled = (): Promise<unknown> =>
+        eventually(async () => {
+          const counts = await Promise.all(servers.map(allAt))
+          const used = counts.filter((each) => each.some((count) => count > 0))
+          expect(used, String(counts)).to.have.lengthOf(1)
+          expect(Math.min(...used[0]!), String(counts)).to.be.above(0)
+        }, 25_000)
+
+      /** The last take waits too, so that the next round breaks its connection. */
+      const waitsAtAny = (): Promise<unknown> =>
+        eventually(async () => {
+          const waits = await Promise.all(servers.map((server) => idsAt(server, 'b')))
+          expect(waits.flat()).to.have.lengthOf(1)
+        })
+
+      for (const count of [2, 3])
+        it(`of ${count} servers: all connections end up at one, and calls and takes go on there, with one warning`, async () => {
+          let taken = pair.queue.take()
+          await waitsAt(old)
+          await takeTurns(count)
+          for (let round = 0; round < 4; round++) {
+            const before = reconnected
+            await breakAll()
+            await settled()
+            // three connections break, follow, and are refused at times: each a few times
+            expect(reconnected - before, `reconnections of round ${round}`).to.be.within(1, 30)
+            const settledAt = reconnected
+            for (let message = 0; message < 5; message++) {
+              await pair.delayed.offer(`message ${message}`, 0)
+              expect(await taken).to.equal(`message ${message}`)
+              taken = pair.queue.take()
+            }
+            await waitsAtAny()
+            expect(reconnected - settledAt, 'reconnections while calls and takes go on').to.equal(0)
+          }
+          await pair.delayed.offer('the last message', 0)
+          expect(await taken).to.equal('the last message')
+          expect(warned.filter((code) => code === 'REDELAYED_SERVERS')).to.have.lengthOf(1)
+        }).timeout(110_000)
+    })
   })
+
+  for (const comparesServers of [true, false])
+    it(`the subscriber asks for INFO ${comparesServers ? 'where' : 'only where, and not here,'} its server is compared with those of the other connections`, async function () {
+      requireServerBin(this)
+      const server = await startRedis()
+      onCleanup(() => server.stop())
+      const admin = rawTo(server.port)
+      await admin.config('RESETSTAT')
+      let arrivals = 0
+      const topology = {
+        address: 'a server',
+        comparesServers,
+        dedicated: () => new Redis({ port: server.port, ...OVERRIDES, enableReadyCheck: false }),
+        arrived: () => arrivals++,
+      } as unknown as Topology
+      const subscriber = new Subscriber(topology, resolveSettings({}), () => {})
+      onCleanup(() => subscriber.close())
+      await new Promise<void>((onSubscribed, onError) =>
+        subscriber.add('a channel', { onSubscribed, onError, onUnsubscribed: () => {}, onMessage: () => {} }),
+      )
+      const asked = /cmdstat_info:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1]
+      expect({ asked, arrivals }).to.deep.equal(
+        comparesServers ? { asked: '1', arrivals: 1 } : { asked: undefined, arrivals: 0 },
+      )
+    })
 
   it('a Redis older than 5.0 is refused at the first call', async () => {
     const info = '# Server\r\nredis_version:4.0.9\r\n'

@@ -36,24 +36,129 @@ describe('the one server of all connections', () => {
     expect({ runId: server.runId, moved, warnings }).to.deep.equal({ runId: 'next', moved: 1, warnings: [] })
   })
 
-  it('soon after that, one that leads elsewhere is refused, with one warning; that for commands never is', () => {
-    server.lead(connection(), 'one')
-    server.join(connection(), 'two')
-    time += 4_999
-    for (let count = 0; count < 3; count++)
-      expect(() => server.join(connection(), 'one')).to.throw(
-        ConnectionError,
-        /redis\.example:6379 leads to another server/,
-      )
-    expect(warnings).to.have.lengthOf(1)
-    expect(warnings[0]).to.match(/^connections to redis\.example:6379 reach different servers in turns/)
-    expect({ runId: server.runId, moved }).to.deep.equal({ runId: 'two', moved: 1 })
-    server.lead(connection(), 'one')
-    expect({ runId: server.runId, moved }).to.deep.equal({ runId: 'one', moved: 2 })
-    expect(() => server.join(connection(), 'two')).to.throw(ConnectionError)
-    time += 5_000
-    server.join(connection(), 'two')
-    expect({ runId: server.runId, moved, count: warnings.length }).to.deep.equal({ runId: 'two', moved: 3, count: 1 })
+  /**
+   * Connections as they open, each with the server to which it leads: `!A` is that for commands, `A` any other one. After a change of the server the connections to the other
+   * ones end, and `+6000` lets time pass.
+   */
+  function play(steps: string): string {
+    const open = new Map<Redis, string>()
+    let outcomes = ''
+    for (const step of steps.split(' ')) {
+      if (step.startsWith('+')) {
+        time += Number(step)
+        continue
+      }
+      const redis = connection()
+      const runId = step.replace('!', '')
+      const before = moved
+      try {
+        if (step.startsWith('!')) server.lead(redis, runId)
+        else server.join(redis, runId)
+        open.set(redis, runId)
+        outcomes += moved > before ? 'f' : '.'
+      } catch (error) {
+        expect(error)
+          .to.be.instanceOf(ConnectionError)
+          .with.property('message')
+          .that.matches(/^redis\.example:6379 leads to another server/)
+        outcomes += 'r'
+      }
+      if (moved === before) continue
+      for (const [other, at] of open)
+        if (at !== server.runId) {
+          open.delete(other)
+          other.emit('end')
+        }
+    }
+    return outcomes
+  }
+
+  const many = (step: string, count: number): string => Array.from({ length: count }, () => step).join(' ')
+  /** `.` stays or opens at the same server, `f` is followed by all others, `r` is refused; then the server and how many warnings. */
+  for (const [what, steps, outcomes, runId, warned] of [
+    ['one server', '!A A A', '...', 'A', 0],
+    ['a failover, first seen by commands', '!A A A !B B B', '...f..', 'B', 0],
+    ['a failover, first seen by a wait', '!A A A B !B B', '...f..', 'B', 0],
+    [
+      'a failover with many connections',
+      `!A ${many('A', 50)} !B ${many('B', 50)}`,
+      `${'.'.repeat(51)}f${'.'.repeat(50)}`,
+      'B',
+      0,
+    ],
+    [
+      'a failover with many that still lead to the old one',
+      `!A A !B ${many('A', 50)} B`,
+      `..f${'r'.repeat(50)}.`,
+      'B',
+      0,
+    ],
+    ['the same, while all time for settling passes', `!A A !B ${many('A +90', 50)} B`, `..f${'r'.repeat(50)}.`, 'B', 0],
+    ['a failover and back in a minute', '!A A !B B +6000 !A A', '..f.f.', 'A', 0],
+    [
+      'a failover and back after a quiet minute, three times',
+      '!A A !B B +61000 !A A +61000 !B B +61000 !A A',
+      '..f.f.f.f.',
+      'A',
+      0,
+    ],
+    ['one that returns, soon after a change', '!A A B A', '..fr', 'B', 0],
+    ['one that returns later', '!A A B +5000 A', '..ff', 'A', 0],
+    ['two that take turns', '!A B !A B A A', '.ffr..', 'A', 1],
+    ['two that take turns, for minutes', `!A B !A ${many('+6000 B A', 7)}`, `.ff${'r.'.repeat(7)}`, 'A', 1],
+    ['three that take turns', '!A B !C A B C A B C', '.ffrr.rr.', 'C', 1],
+    ['three that take turns, seen by commands alone', '!A A !B B !C C !A A !B B', '..f.f.f.f.', 'B', 1],
+    ['a third server alone', '!A A !B B +6000 !C C', '..f.f.', 'C', 0],
+    ['two in turns that the client has come to know, and forgets', '!A B !A B +61000 B', '.ffrf', 'B', 1],
+  ] as const)
+    it(`${what}: ${steps.length > 60 ? `${steps.slice(0, 60)} …` : steps}`, () => {
+      expect(play(steps)).to.equal(outcomes)
+      expect({ runId: server.runId, warned: warnings.length }).to.deep.equal({ runId, warned })
+      for (const each of warnings)
+        expect(each).to.match(
+          /^connections to redis\.example:6379 reach different servers in turns.* keeps its connections at one/,
+        )
+    })
+
+  describe('where servers take turns', () => {
+    const MIXED = '!A B !A B'
+    const FOR_AN_HOUR = /uses all of them for an hour/
+
+    it('stops comparing them after 15 refused connections in a row, with one more warning', () => {
+      play(MIXED) // one is refused already
+      expect(play(many('B', 14))).to.equal('r'.repeat(14))
+      expect(warnings).to.have.lengthOf(1)
+      expect(play('B A !B A C')).to.equal('.....')
+      expect(warnings).to.have.lengthOf(2)
+      expect(warnings[1]).to.match(FOR_AN_HOUR)
+    })
+
+    it('goes on comparing as long as connections reach the server in between', () => {
+      play(MIXED)
+      expect(play(many('B B B A', 20))).to.equal('rrr.'.repeat(20))
+      expect(warnings).to.have.lengthOf(1)
+    })
+
+    it('stops comparing them when the connection for commands has moved more than five times', () => {
+      play(MIXED)
+      expect(play('!B !A !B !A !B !A A B')).to.equal('fffff...')
+      expect(warnings.at(-1)).to.match(FOR_AN_HOUR)
+      expect(warnings).to.have.lengthOf(2)
+    })
+
+    it('compares them again after an hour', () => {
+      play(MIXED)
+      play(many('B', 15))
+      expect(play('A +3599000 B A')).to.equal('...')
+      expect(play('+2000 B')).to.equal('f')
+    })
+
+    it('does not end for servers that name another process on each connection', () => {
+      const outcomes = play(`!first ${Array.from({ length: 100 }, (_, n) => `process${n} +1000`).join(' ')}`)
+      expect(outcomes).to.match(/^\.fr{1,20}\.+$/)
+      expect(moved).to.equal(1)
+      expect(warnings).to.have.lengthOf(2)
+    })
   })
 
   it('a server that restarts again and again is followed each time', () => {
@@ -65,23 +170,6 @@ describe('the one server of all connections', () => {
       for (const each of [one, other]) each.emit('end')
     }
     expect(warnings).to.deep.equal([])
-  })
-
-  it('servers that name another process on each connection are used without comparing them, after one more warning', () => {
-    server.lead(connection(), 'the first')
-    let refused = 0
-    for (let count = 0; count < 100; count++) {
-      try {
-        server.join(connection(), `process ${count}`)
-      } catch {
-        refused++
-      }
-      time += 1_000
-    }
-    expect(refused).to.be.within(10, 20)
-    expect(moved).to.be.at.most(5)
-    expect(warnings.at(-1)).to.match(/for an hour/)
-    expect(warnings).to.have.lengthOf(2)
   })
 
   it('a server that does not say which process it is changes nothing', () => {

@@ -4,9 +4,14 @@ import { noteRunId } from './predecessors.js'
 
 /** For this long after a change of the server, the client refuses connections that lead elsewhere, instead of following them. */
 const SETTLE_MS = 5_000
-/** After this many connections that led elsewhere, each within `QUIET_MS` of the one before, the client stops comparing servers for `IGNORE_MS`. */
-const MOST_STRAYS = 20
+/** What was seen is forgotten when no connection has led elsewhere for this long. */
 const QUIET_MS = 60_000
+/** So much evidence shows that several servers take turns: a single failover gives one at most. */
+const ENOUGH = 2
+/** Servers that take turns cannot be told apart when so many connections in a row were refused, or the one for commands has moved so often. */
+const MOST_REFUSED = 15
+const MOST_MOVES = 5
+/** How long servers that cannot be told apart are not compared. */
 const IGNORE_MS = 3_600_000
 
 interface OneServerParams {
@@ -22,15 +27,21 @@ interface OneServerParams {
 
 /**
  * The server process of all connections of a client that are meant for one master. An address can lead to another server than before, while the old one
- * lives on and keeps its connections: a wait at one server would never get what calls add at the other one. So all connections follow the newest one, but only
- * once in a while: behind a balancer of several servers each new connection can lead elsewhere.
+ * lives on and keeps its connections: a wait at one server would never get what calls add at the other one. So all connections follow the newest one, until
+ * servers that come back after they were left show that a balancer leads to several in turns: then they stay at one. See decision 0048.
  */
 export class OneServer {
   readonly #params: OneServerParams
   readonly #open = new Map<Redis, string>()
   #runId: string | undefined
   #movedAt = -Infinity
-  #strays = 0
+  /** The servers of the last minute; connections led to each while others had connections to another one. */
+  readonly #seen = new Set<string>()
+  /** Those that have counted since the last change of the server: each counts once, however many connections lead there. */
+  readonly #counted = new Set<string>()
+  #evidence = 0
+  #refused = 0
+  #moves = 0
   #strayedAt = -Infinity
   #warnedAt = -Infinity
   #ignoredUntil = -Infinity
@@ -48,27 +59,36 @@ export class OneServer {
   lead(redis: Redis, runId: string | undefined): void {
     if (runId === undefined) return
     const isElsewhere = this.#isElsewhere(runId)
-    if (isElsewhere && this.#isUsed()) this.#stray()
+    if (isElsewhere && this.#isUsed()) {
+      this.#stray(runId)
+      if (this.#isMixed && ++this.#moves > MOST_MOVES) this.#ignore()
+    }
     this.#enter(redis, runId, isElsewhere)
   }
 
   /**
    * Another connection has been opened.
-   * @throws {ConnectionError} it leads to another server than the others, so soon after a change that they do not follow
+   * @throws {ConnectionError} it leads to another server than the others, which do not follow it: so soon after a change, or because servers take turns
    */
   join(redis: Redis, runId: string | undefined): void {
     if (runId === undefined) return
     const isElsewhere = this.#isElsewhere(runId)
     if (isElsewhere && this.#isUsed()) {
-      this.#stray()
-      if (!this.#isIgnored && this.#params.now() - this.#movedAt < SETTLE_MS) throw this.#refusal()
+      this.#stray(runId)
+      if (this.#isMixed && ++this.#refused > MOST_REFUSED) this.#ignore()
+      const isSettling = this.#isMixed || this.#params.now() - this.#movedAt < SETTLE_MS
+      if (isSettling && !this.#isIgnored) throw this.#refusal()
     }
     this.#enter(redis, runId, isElsewhere)
   }
 
   #enter(redis: Redis, runId: string, isElsewhere: boolean): void {
     const hasMoved = isElsewhere && !this.#isIgnored
-    if (hasMoved && this.#isUsed()) this.#movedAt = this.#params.now()
+    if (hasMoved && this.#isUsed()) {
+      this.#movedAt = this.#params.now()
+      this.#counted.clear()
+    }
+    this.#refused = 0
     this.#runId = runId
     noteRunId(redis, runId)
     if (redis.status !== 'end') {
@@ -87,32 +107,51 @@ export class OneServer {
     return [...this.#open.values()].includes(this.#runId ?? '')
   }
 
+  get #isMixed(): boolean {
+    return this.#evidence >= ENOUGH
+  }
+
   get #isIgnored(): boolean {
     return this.#params.now() < this.#ignoredUntil
   }
 
-  /** Counts a connection that leads elsewhere. */
-  #stray(): void {
+  /** Notes a connection that leads elsewhere. A server that comes back after it was left is evidence, and so is each one beyond two. */
+  #stray(runId: string): void {
+    if (this.#isIgnored) return
     const now = this.#params.now()
-    if (now - this.#strayedAt > QUIET_MS) this.#strays = 0
+    if (now - this.#strayedAt > QUIET_MS) this.#forget()
     this.#strayedAt = now
-    if (++this.#strays <= MOST_STRAYS || this.#isIgnored) return
-    this.#strays = 0
-    this.#ignoredUntil = now + IGNORE_MS
-    this.#warn(now, 'the client uses all of them for an hour, so that takes and announcements can miss messages')
+    this.#seen.add(this.#runId ?? '')
+    const isBack = this.#seen.has(runId)
+    this.#seen.add(runId)
+    if (this.#counted.has(runId)) return
+    this.#counted.add(runId)
+    if (!isBack && this.#seen.size <= 2) return
+    if (++this.#evidence !== ENOUGH || now - this.#warnedAt < IGNORE_MS) return
+    this.#warnedAt = now
+    this.#warn('the client keeps its connections at one of them')
+  }
+
+  #ignore(): void {
+    this.#forget()
+    this.#ignoredUntil = this.#params.now() + IGNORE_MS
+    this.#warn('the client uses all of them for an hour, so that takes and announcements can miss messages')
+  }
+
+  #forget(): void {
+    this.#seen.clear()
+    this.#counted.clear()
+    this.#evidence = this.#refused = this.#moves = 0
   }
 
   #refusal(): ConnectionError {
-    const now = this.#params.now()
-    if (now - this.#warnedAt > QUIET_MS) this.#warn(now, 'the client keeps its connections at one of them')
     return new ConnectionError(
       `${this.#params.address} leads to another server than the other connections`,
       'not-applied',
     )
   }
 
-  #warn(now: number, what: string): void {
-    this.#warnedAt = now
+  #warn(what: string): void {
     const { address, onMixed } = this.#params
     onMixed(
       `connections to ${address} reach different servers in turns, each with data of its own: ${what}. Let the address lead to one server`,

@@ -27,6 +27,7 @@ const RECOVER_MS = 100
 export class ClusterTopology implements Topology {
   readonly resends: boolean
   readonly closesAtOnce = false
+  readonly comparesServers = false // nodes are known by their ids
   readonly predecessors = new Predecessors()
   isBefore62 = false
   readonly moves = true
@@ -115,7 +116,7 @@ export class ClusterTopology implements Topology {
     return chosen.duplicate(OVERRIDES)
   }
 
-  arrived(): void {} // nodes are known by their ids
+  arrived(): void {}
 
   beside(dedicated: Redis): Redis | undefined {
     return this.#cluster.nodes('all').find((other) => addressOf(other) === addressOf(dedicated))

@@ -23,6 +23,7 @@ import { ONE_PLACE, type Place, type Topology } from './topology.js'
 export class SingleTopology implements Topology {
   readonly resends = false
   readonly closesAtOnce = true
+  readonly comparesServers = true
   readonly predecessors = new Predecessors()
   isBefore62 = false
   readonly watch = undefined // this package's own connection has a limit, and never keeps a command
@@ -199,6 +200,7 @@ export class SingleTopology implements Topology {
 export class BorrowedTopology implements Topology {
   readonly resends: boolean
   readonly closesAtOnce = false
+  readonly comparesServers = false // the user's client decides where it leads
   readonly predecessors = new Predecessors()
   isBefore62 = false
   readonly moves = true // the client may reconnect to another server
@@ -258,7 +260,7 @@ export class BorrowedTopology implements Topology {
     return order.observe(this.#client.duplicate({ ...OVERRIDES, ...overrides, sentinels: order.list }))
   }
 
-  arrived(): void {} // the user's client decides where it leads
+  arrived(): void {}
 
   beside(): Redis | undefined {
     if (this.#ready.now) return this.#client

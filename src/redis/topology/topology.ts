@@ -52,6 +52,8 @@ export interface Topology {
    * or ended, so the known addresses may be outdated.
    */
   dedicated(again: boolean, node?: string): Redis | Promise<Redis>
+  /** Whether `arrived` compares the server of a dedicated client with the others, for which it needs that server's INFO. */
+  readonly comparesServers: boolean
   /**
    * A dedicated client has been connected; `info` is its server's INFO, if known. Where all connections are meant for one master, the others follow it.
    * @throws {ConnectionError} it leads to another server than the others, which do not follow it now
