@@ -105,6 +105,11 @@ export const MEANINGS = {
     repair:
       'Find what deletes or evicts single keys or members of a queue. Add them again under their ids, or remove them by their ids.',
   },
+  'visibility-far': {
+    means:
+      'Another program has set the time, or the clock of Redis was far ahead: no consumer gets these messages, and they hold slots of concurrency.',
+    repair: 'Start a consumer: its polls take them back. Find out who wrote into the key.',
+  },
   'wrong-shard': {
     means:
       'Another program put them into this shard: schedules there can run a second time, and the sharded queue does not find the messages by their ids.',

@@ -29,6 +29,8 @@ export interface ReliableState {
   readonly changes: ChangesState | undefined
   /** The figures; `undefined` if the queue could not be counted. */
   readonly figures: Figures | undefined
+  /** The number of claims that end later than a client sets; missing if they were not counted. */
+  readonly endingFar?: number | undefined
   /** The claims of groups; `null` or missing if they were not examined. */
   readonly claims?: ClaimsReply | null | undefined
   /** Of a shard: the schedules and messages that hash to other shards, whatever their number; missing if none was looked for. */
@@ -87,6 +89,8 @@ const REPEATS_PER_SCAN = '10'
 /** The most repeats of a queue to read. */
 const MOST_REPEATS = 10_000
 const EXAMPLES = 10
+/** The scripts' longest visibility, and a minute for clocks that differ. */
+const MOST_VISIBILITY_MS = 365 * 86_400_000 + 60_000
 /** The first ids of a schedule that are examined for their shard. */
 const IDS_READ = 100
 const ID_CHARACTERS = 1_000
@@ -142,6 +146,12 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     isLegible(keys.groups) && isRight(keys.inFlight)
       ? await refusals.unlessRefused('the claims of groups (EVALSHA)', store.claims(MOST_GROUPS))
       : undefined
+  const endingFar =
+    figures &&
+    (await refusals.unlessRefused(
+      'the ends of visibilities (ZCOUNT)',
+      sender.call('ZCOUNT', [keys.inFlight, `(${figures.now + MOST_VISIBILITY_MS}`, '+inf'], { resend: 'reads' }),
+    ))
   const misplaced = await refusals.unlessRefused(
     'the shards of the messages (ZRANGE)',
     misplacedIn(
@@ -155,6 +165,7 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     name,
     figures,
     misplaced,
+    endingFar: endingFar === undefined ? undefined : asInteger(endingFar),
     claims,
     wrongTypes,
     expiring,

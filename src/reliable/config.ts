@@ -18,7 +18,7 @@ export interface RateLimitConfig {
 
 /** The configuration of a queue, stored in Redis, for all processes. A setting that is not set has its default. */
 export interface ReliableQueueConfig {
-  /** For how many milliseconds no other consumer gets a message that was handed out. At least 1; default 30,000. */
+  /** For how many milliseconds no other consumer gets a message that was handed out. At least 1; default 30,000; more than 365 days counts as 365 days. */
   readonly visibilityTimeout?: Duration | null | undefined
   /** The most deliveries of a message. 1 to 1,000,000; default 10. */
   readonly deliveryLimit?: number | null | undefined

@@ -353,6 +353,21 @@ describe('redelayed doctor', function () {
         expect(codesOf((await examined([name])).findings)).to.deep.equal([])
       })
 
+      it('visibility-far: claims that end later than a client sets', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name)
+        await queue.setConfig({ concurrency: 1 })
+        await queue.add(1, { id: 'a' })
+        await queue.poll({ visibilityTimeout: Number.MAX_SAFE_INTEGER })
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        await rawClient().zadd(reliableKeys(name).inFlight, 8e15, '0a')
+        const { findings } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal(['warning visibility-far'])
+        expect((await queue.poll({ timeout: 5_000 }))?.id).to.equal('a')
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+      })
+
       it('wrong-shard: schedules and messages that hash to other shards with any number of shards', async () => {
         const name = uniqueName('doctor')
         const queue = makeClient().getShardedReliableQueue(name, { shards: 3 })

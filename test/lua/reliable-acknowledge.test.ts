@@ -10,6 +10,7 @@ import {
   useReliable,
   type ReliableFixture,
   type State,
+  LONGEST,
 } from './reliable-support.js'
 import { ALL_BYTES, rejection } from './support.js'
 
@@ -341,12 +342,12 @@ describe('reliable-extend.lua', () => {
       }
     }),
     ...[MAX, MAX - NOW].map((visibilityMs) => ({
-      what: `ends ${visibilityMs} ms at the last time there is`,
+      what: `ends ${visibilityMs} ms after the longest visibility`,
       before: having([x]),
       visibilityMs,
       handled: handled(['x', '3 t']),
-      reply: [MAX],
-      after: having([{ ...x, until: MAX }]),
+      reply: [NOW + LONGEST],
+      after: having([{ ...x, until: NOW + LONGEST }]),
     })),
     ...NOT_HELD.map(({ what, before: state, pair }) => ({
       what: `leaves ${what}`,

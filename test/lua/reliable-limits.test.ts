@@ -21,6 +21,7 @@ import {
   type PollArgs,
   type ReliableFixture,
   type State,
+  LONGEST,
 } from './reliable-support.js'
 
 const waiting = ['a', 'b', 'c', 'd'].map((id, n) => ({ id, at: NOW - 9 + n }))
@@ -61,6 +62,35 @@ describe('limits over all processes', () => {
     await rig.redis.hset(queue.keys.deliveries, 'y', '3')
     expect((await claim(queue)).messages).to.deep.equal([])
     expect((await claim(queue)).messages.map(({ id, delivery }) => [id, delivery])).to.deep.equal([['y', '4 t']])
+  })
+
+  it('a claim that ends later than any client can set is taken back, and holds no slot', async () => {
+    for (const until of [8e15, 'inf', NOW + LONGEST + 60_001]) {
+      for (const config of [{ concurrency: '1' }, {}] as Record<string, string>[]) {
+        const queue = await rig.queue(
+          limited([held('y', NOW + 50), { id: 'x', until, token: 'u', priority: 3 }], config),
+        )
+        await rig.redis.zrem(queue.keys.inFlight, '0y')
+        expect(await claim(queue)).to.deep.include({ messages: [], next: NOW })
+        const { messages, returned } = await claim(queue)
+        expect([returned, ...messages.map(({ id }) => id)]).to.deep.equal([1, 'x'])
+      }
+    }
+    const queue = await rig.queue(limited([held('x', NOW + LONGEST)], {}))
+    expect(await claim(queue)).to.deep.include({ messages: [], next: NOW + LONGEST })
+  })
+
+  it('no client sets a later end', async () => {
+    const queue = await rig.queue(limited([{ id: 'x' }], {}))
+    expect((await claim(queue, { visibilityMs: 2 ** 53 - 1 })).visibilityMs).to.equal(LONGEST)
+    const args = {
+      channel: queue.channel,
+      nowMs: NOW + 5,
+      visibilityMs: 2 ** 53 - 1,
+      unbegun: 0,
+      handled: handled(['x', '1 t']),
+    }
+    expect(await run(rig.sender, extend, queue.keys, args)).to.deep.equal([NOW + 5 + LONGEST])
   })
 
   const claim = (queue: ReliableFixture, args: Partial<PollArgs> = {}): Promise<PollReply> =>

@@ -8,6 +8,7 @@ import type { Sender } from '../../src/store/run.js'
 import { isLongForm, rounds } from '../support/long-form.js'
 import {
   expected,
+  LONGEST,
   MAX,
   memberOf,
   NOW,
@@ -458,7 +459,7 @@ const poll = fc
         const dead = queue.config.get('deadLetters') === '0' ? null : other
         const visibility = Math.min(
           visibilityMs < 0 ? (setting(queue, 'visibilityTimeout') ?? 30_000) : visibilityMs,
-          MAX - now,
+          LONGEST,
         )
         const want = paused ? 0 : count
         for (const item of queue.items.values()) if (isNewLast(item) && item.at <= now) item.isTaken = false
@@ -673,7 +674,7 @@ const extend = fc
       },
       apply: () => {
         const visibility = visibilityMs < 0 ? (setting(queue, 'visibilityTimeout') ?? 30_000) : visibilityMs
-        const ending = Math.min(now + visibility, MAX)
+        const ending = now + Math.min(visibility, LONGEST)
         const held = claims.map((claim) => heldBy(queue, claim, now))
         if (held.some((item) => item !== undefined && item.at > ending)) {
           announce(world, queue, ending)
@@ -1063,7 +1064,7 @@ const progress = fc
         if (visibilityMs !== '') {
           const visibility =
             visibilityMs === '-1' ? (setting(queue, 'visibilityTimeout') ?? 30_000) : Number(visibilityMs)
-          const ending = Math.min(now + visibility, MAX)
+          const ending = now + Math.min(visibility, LONGEST)
           if (item.at > ending) announce(world, queue, ending)
           Object.assign(item, { at: ending, isUnbegun: false })
         }

@@ -17,6 +17,7 @@ import {
   type Message,
   type PollArgs,
   type State,
+  LONGEST,
 } from './reliable-support.js'
 import { ALL_BYTES, raw, readable } from './support.js'
 
@@ -274,12 +275,12 @@ describe('reliable-poll.lua', () => {
       published: [NOW + 30_000],
     })),
     ...[MAX, MAX - NOW].map((visibilityMs) => ({
-      what: `ends a visibility of ${visibilityMs} ms at the last time there is`,
+      what: `ends a visibility of ${visibilityMs} ms after the longest one`,
       before: having([a]),
       args: { visibilityMs },
-      reply: { visibilityMs: MAX - NOW, next: MAX, messages: [handedOut(a)] },
-      after: having([taken(a, 1, MAX)]),
-      published: [MAX],
+      reply: { visibilityMs: LONGEST, next: NOW + LONGEST, messages: [handedOut(a)] },
+      after: having([taken(a, 1, NOW + LONGEST)]),
+      published: [NOW + LONGEST],
     })),
     // what comes back
     {

@@ -12,6 +12,7 @@ import {
   useReliable,
   type ReliableFixture,
   type State,
+  LONGEST,
 } from './reliable-support.js'
 import { ALL_BYTES, raw, readable, rejection, type Bytes } from './support.js'
 
@@ -105,10 +106,10 @@ describe('reliable-progress.lua', () => {
       after: having([{ ...x, until: NOW + 30_000, failures: line('50') }]),
     },
     {
-      what: 'extends it to the last time there is',
+      what: 'extends it by the longest visibility at most',
       visibilityMs: String(MAX),
-      ends: MAX,
-      after: having([{ ...x, until: MAX, failures: line('50') }]),
+      ends: NOW + LONGEST,
+      after: having([{ ...x, until: NOW + LONGEST, failures: line('50') }]),
     },
   ]
   for (const { what, before = having([x]), value, visibilityMs = '', ends, after, published = [] } of cases) {

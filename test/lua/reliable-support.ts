@@ -12,6 +12,8 @@ import { raw, readable, senderOf, useRedis, type Bytes } from './support.js'
 
 export const NOW = 1_000_000
 export const MAX = Number.MAX_SAFE_INTEGER
+/** The longest visibility. */
+export const LONGEST = 365 * 86_400_000
 
 type Pairs = readonly (readonly [Bytes, Bytes | number])[]
 

@@ -238,6 +238,13 @@ describe('what the doctor makes of what it saw', () => {
       ['warning wrong-shard'],
       /^1 schedule and 2 messages hash to other shards, whatever their number, such as "daily/,
     ],
+    ['claims that end in time', kept({ endingFar: 0 }), []],
+    [
+      'claims that end too late',
+      kept({ endingFar: 2 }),
+      ['warning visibility-far'],
+      /^The visibility of 2 messages ends in more than 365 days\.$/,
+    ],
     ['keys in several slots', queue({ contents: undefined, hasSpreadKeys: true }), ['error cross-slot']],
     ['keys that are not allowed', queue({ denied: ['orders'] }), ['error acl-missing'], /may not use orders\./],
     ['a calm reliable queue', kept({}), []],

@@ -16,6 +16,7 @@ export function checkReliable({
   figures,
   claims,
   misplaced,
+  endingFar = 0,
   refusals,
 }: ReliableState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
@@ -44,6 +45,10 @@ export function checkReliable({
     const { counted: many, held, group, most } = claims
     const found = `Groups have ${counted(many, 'claim')} by their counts, and consumers ${counted(held, 'message')}; the group with most is ${quoted(group)} with ${most}.`
     findings.push(aboutQueue(name, 'group-claims-lost', 'warning', found, { counted: many, held, group, most }))
+  }
+  if (endingFar > 0) {
+    const found = `The visibility of ${counted(endingFar, 'message')} ends in more than 365 days.`
+    findings.push(aboutQueue(name, 'visibility-far', 'warning', found, { messages: endingFar }))
   }
   if (misplaced && misplaced.schedules.length + misplaced.messages.length > 0) {
     const { schedules, messages } = misplaced

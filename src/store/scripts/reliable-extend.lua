@@ -42,10 +42,12 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/limits.lua
 
+-- include shared/longest-visibility.lua
+
 local now = milliseconds(ARGV[2])
 local visibility = tonumber(ARGV[3])
 if visibility < 0 then visibility = setting(stored(config, 'visibilityTimeout').visibilityTimeout, 1) or 30000 end
-local ending = math.min(now + visibility, 9007199254740991)
+local ending = math.min(now + math.min(visibility, LONGEST_VISIBILITY), 9007199254740991)
 local text, early = string.format('%.0f', ending), beforehand(ending)
 local begun = 5 + 2 * tonumber(ARGV[4]) -- the first message that is being handled
 local reply, changes, endsEarlier = {}, {}, false

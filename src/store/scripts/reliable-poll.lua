@@ -137,9 +137,12 @@ local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit',
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32], pauses = KEYS[33], tasks = KEYS[39]}, config, now)
 groups.isRead, groups.concurrency, groups.rate = true, setting(settings.groupConcurrency, 1, MOST_CLAIMS), rateOf(settings.groupRateLimit)
 local log = settings.changes and openLog(settings.changes)
+
+-- include shared/longest-visibility.lua
+
 local visibility = tonumber(ARGV[6])
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
-visibility = math.min(visibility, MAX - now)
+visibility = math.min(visibility, LONGEST_VISIBILITY, MAX - now)
 local ending = string.format('%.0f', now + visibility)
 local hiddenUntil = ending
 local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
@@ -261,14 +264,17 @@ end
 
 -- At the limit a slot is free when a visibility ends, or when the end of a claim is announced.
 local function nextTime()
+-- include poll/end-far.lua
+
+  -- Another program, or a Redis that came back without the settings, can have forgotten that there is any: a poll that found nothing looks, and the next
+  -- one looks after it.
+  local looks = handed == 0 or groups.looks
+  if looks and endFar() then return now end
   local others = earliest({inFlight, ticks}, LONGEST)
   if concurrency and claims + handed >= concurrency then return areForgedLeft and now or others end
   local first = isGrouped and (groups.isOrdered == false or redis.call('ZCARD', groups.turns) > 0) and now
     or earliest(isGrouped and {groups.wakes, unpack(arePlain and due or {})} or due, LONGEST)
   if first and aside.has(first) then first = nil end -- only messages set aside
-  -- Another program, or a Redis that came back without the settings, can have forgotten that there is any: a poll that found nothing looks, and the next
-  -- one looks after it.
-  local looks = handed == 0 or groups.looks
   if looks and not settings.err then
     local function mark(name, schedules, low, high)
       local some = 0

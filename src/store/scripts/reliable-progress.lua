@@ -49,6 +49,8 @@ local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
 
 -- include shared/limits.lua
 
+-- include shared/longest-visibility.lua
+
 -- include shared/bypass-oom-check.lua
 
 local now, id = milliseconds(ARGV[2]), string.sub(member, 2)
@@ -57,7 +59,7 @@ if ends <= now or deliveryOf(deliveries, id) ~= delivery then return '' end
 local settings = stored(config, 'changes', 'visibilityTimeout')
 local visibility = tonumber(ARGV[3])
 if visibility and visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
-local ending = visibility and math.min(now + visibility, 9007199254740991) or math.ceil(ends)
+local ending = visibility and math.min(now + math.min(visibility, LONGEST_VISIBILITY), 9007199254740991) or math.ceil(ends)
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
 if visibility then
