@@ -54,6 +54,7 @@ describe('the page of a service with --read-only', function () {
     await page.getByLabel('API key').fill(service.key)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('link', { name: 'mails', exact: true }).waitFor()
+    expect(await page.locator('nav a[aria-current=page]').allInnerTexts()).to.deep.equal(['Queues'])
     await page.setViewportSize({ width: 400, height: 860 })
     expect(await overflow(page)).to.be.at.most(0)
     await page.goto(`${service.url}/ui/queues/${encodeURIComponent(HOSTILE)}`)

@@ -15,8 +15,8 @@ export function Navigation(): JSX.Element {
   const { path } = usePlace()
   const [isOpen, setOpen] = useState(false)
   useEffect(() => setOpen(false), [path])
-  const isHere = (of: string): boolean => of === placeOf(path)
   const signedIn = useStore(session)
+  const isHere = (of: string): boolean => of === placeOf(path, signedIn?.readOnly === true)
   return (
     <header class={`side${isOpen ? ' open' : ''}`}>
       <div class="brand">
@@ -131,7 +131,9 @@ function ThemeSwitch(): JSX.Element {
 }
 
 /** The menu entry that a path belongs to. */
-function placeOf(path: string): string {
+function placeOf(path: string, isReadOnly: boolean): string {
   const [, first = '', , third] = path.split('/')
+  // such a service has no overview, and begins with its queues
+  if (first === '' && isReadOnly) return '/queues'
   return first === 'topics' && third === 'messages' ? '/messages' : `/${first}`
 }

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { session } from '../api/session.js'
 import { shortcuts } from '../lib/preferences.js'
 import { go, href } from '../lib/router.js'
@@ -10,7 +10,8 @@ import { placesOf } from './places.js'
 const SEQUENCE_MS = 1_200
 
 export function Shortcuts(): JSX.Element {
-  useEffect(() => {
+  // Before anything is drawn: an effect waits for the next frame, and a key that is pressed as soon as the screen is there would do nothing.
+  useLayoutEffect(() => {
     let wentAt = Number.NEGATIVE_INFINITY
     const onKey = (event: KeyboardEvent): void => {
       if (shortcuts.get() === 'off' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
