@@ -19,7 +19,7 @@ const installed = join(project, 'node_modules/redelayed')
  * hundred of them.
  */
 const MOST_BARE_STARTS = 60
-/** Until the service is ready; five seconds are promised, and a machine of CI does other things meanwhile. */
+/** At most, from the start of the packed program until it has printed its commands; the quickest of several starts counts, as a machine of CI does other things meanwhile. */
 const MOST_START_MS = 15_000
 const MOST_STARTS = 3
 /** What one command of a tool may take. */
