@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ApiKeys, makeKey } from '../api/api-keys.js'
 import { AuditLog } from '../api/audit-log.js'
+import { problemOf } from '../api/problem.js'
 import { Restores } from '../api/restores.js'
 import { Instances } from '../console/instances.js'
 import { Sessions } from '../console/sessions.js'
@@ -218,7 +219,8 @@ describe('foreign data in the keys of the service', function () {
       const client = { getShardedReliableQueue: () => queue } as unknown as RedelayedClient
       const keys = new Idempotency(client, { idempotencyPeriod: 1_000, maxIdempotencyKeys: 8 })
       const thrown = await keys.begin(['k'], {}, { id: 'm', places: [] }).catch((error: unknown) => error)
-      expect(thrown).to.include({ code: 'ERR_TOPIC_BUSY' })
+      expect(thrown).to.include({ code: 'ERR_IDEMPOTENCY_KEY_REMOVED' })
+      expect(problemOf(thrown)).to.include({ status: 409, code: 'idempotency-key-removed' })
     })
   })
 

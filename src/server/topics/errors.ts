@@ -24,6 +24,8 @@ export type TopicErrorCode =
   | 'ERR_MESSAGE_TOO_LARGE'
   /** The key was used with another message before. */
   | 'ERR_IDEMPOTENCY_MISMATCH'
+  /** Another program removes the key each time before it is read. */
+  | 'ERR_IDEMPOTENCY_KEY_REMOVED'
   /** The service knows its most idempotency keys. */
   | 'ERR_TOO_MANY_KEYS'
   /** The text is not a lease. */

@@ -78,7 +78,7 @@ export class Idempotency {
 
   /**
    * @throws TopicError ERR_IDEMPOTENCY_MISMATCH the key was used with another message before; ERR_TOO_MANY_KEYS the key has no room, and nothing
-   *   was done; ERR_TOPIC_BUSY another program removes the key, and nothing was done
+   *   was done; ERR_IDEMPOTENCY_KEY_REMOVED another program removes the key, and nothing was done
    */
   async begin(
     scope: readonly string[],
@@ -94,7 +94,10 @@ export class Idempotency {
     // a key that is forgotten between the two calls is stored anew
     for (let round = 0; earlier === null; round++) {
       if (round === MOST_ROUNDS)
-        throw new TopicError('ERR_TOPIC_BUSY', 'this Idempotency-Key was stored and removed again and again')
+        throw new TopicError(
+          'ERR_IDEMPOTENCY_KEY_REMOVED',
+          'this Idempotency-Key was stored and removed again and again; nothing was done',
+        )
       if (await this.#isNew(key, known)) return { known, isRepeated: false, answered }
       earlier = await this.#queue.get(key)
     }
