@@ -1,4 +1,4 @@
-import { asInteger, asText } from '../store/replies.js'
+import { asInteger, asNumber } from '../store/replies.js'
 import { DelayedStore, type EntryName, type InspectScheduleReply } from '../store/delayed-store.js'
 import type { Sender } from '../store/sender.js'
 import { queueKeys, type QueueKeys } from '../keys.js'
@@ -152,7 +152,7 @@ async function inspectContents(
   const [, most] = (await sender.call('ZRANGEBYSCORE', [timeouts, '0', latest, 'WITHSCORES', 'LIMIT', '0', '1'], {
     resend: 'reads',
   })) as [unknown?, unknown?]
-  const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - Number(asText(most)))
+  const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - asNumber(most))
   const promotable = String(now - PROMOTION_GRACE_MS)
   const unpromoted = asInteger(await sender.call('ZCOUNT', [wheel, '-inf', promotable], { resend: 'reads' }))
   const comparison = await inspectBoth(sender, keys, onProgress, { limit })

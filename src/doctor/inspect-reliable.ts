@@ -1,5 +1,5 @@
 import { queueOfDeadLetters, reliableKeys, type ReliableKeys } from '../keys.js'
-import { asArray, asBytes, asFlag, asInteger, asText } from '../store/replies.js'
+import { asArray, asBytes, asFlag, asInteger, asNumber, asText } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
 import { resolveSettings } from '../options.js'
 import { isSetting, SETTING_NAMES } from '../reliable/config.js'
@@ -15,6 +15,7 @@ import { inspectChanges, type ChangesState } from './inspect-changes.js'
 import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
 import { Pace } from './pace.js'
 import { Refusals } from './refusals.js'
+import { TurnTime } from '../timing/turn-time.js'
 
 /** The state of one reliable queue. */
 export interface ReliableState {
@@ -76,16 +77,20 @@ export interface StoredRepeats {
   readonly stopped: readonly string[]
 }
 
-/** When the next message of a repeat is prepared: `null` for never. */
-interface RepeatTime {
+interface RepeatRule {
   readonly name: Buffer
   readonly rule: TickRule
+}
+
+/** When the next message of a repeat is prepared: `null` for never. */
+interface RepeatTime extends RepeatRule {
   readonly at: number | null
 }
 
 /** More than the longest valid setting; longer values are not read. */
 const SETTING_BYTES = 64
 const REPEATS_PER_SCAN = '10'
+const TIMES_TOGETHER = 100
 /** The most repeats of a queue to read. */
 const MOST_REPEATS = 10_000
 const EXAMPLES = 10
@@ -120,11 +125,12 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     ? await refusals.unlessRefused('the settings (HSTRLEN, HMGET)', settingsWithoutEffect(sender, keys))
     : undefined
   const repeats = isLegible(keys.repeats)
-    ? await refusals.unlessRefused(
-        'the repeats (HLEN, HSCAN, ZMSCORE)',
-        storedRepeats(sender, keys, isRight(keys.ticks)),
-      )
+    ? await refusals.unlessRefused('the repeats (HLEN, HSCAN)', storedRepeats(sender, keys))
     : undefined
+  const ticks =
+    repeats && repeats.rules.length > 0 && isRight(keys.ticks)
+      ? await refusals.unlessRefused('the times of repeats (ZMSCORE)', timesOf(sender, keys, repeats.rules))
+      : undefined
   const changes =
     isRight(keys.config) && isRight(keys.changes) && (isThere(keys.config) || isThere(keys.changes))
       ? await refusals.unlessRefused(
@@ -138,9 +144,9 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
       : await refusals.unlessRefused('the messages and the pauses (EVALSHA)', measureReliable(sender, name))
   // by a clock that was read after the times, so that a repeat that goes on meanwhile does not seem to have stopped
   const stopped =
-    repeats &&
+    ticks &&
     figures &&
-    (await refusals.unlessRefused('the times of repeats (HGET)', stoppedOf(sender, keys, repeats.times, figures.now)))
+    (await refusals.unlessRefused('the times of repeats (HGET, ZMSCORE)', stoppedOf(sender, keys, ticks, figures.now)))
   const store = new ReliableGroupStore(sender, resolveSettings({}), keys)
   const claims =
     isLegible(keys.groups) && isRight(keys.inFlight)
@@ -157,7 +163,7 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     misplacedIn(
       sender,
       name,
-      repeats?.times ?? [],
+      repeats?.rules ?? [],
       keys.due.filter((key) => isThere(key) && isRight(key)),
     ),
   )
@@ -218,7 +224,7 @@ function expectedTypes(keys: ReliableKeys): (readonly [key: string, type: string
 async function misplacedIn(
   sender: Sender,
   name: string,
-  times: readonly RepeatTime[],
+  rules: readonly RepeatRule[],
   due: readonly string[],
 ): Promise<Misplaced | undefined> {
   const place = shardOf(queueOfDeadLetters(name) ?? name)
@@ -233,7 +239,7 @@ async function misplacedIn(
   }
   const ids = (await Promise.all(due.map(firstIds))).flat()
   return {
-    schedules: times.map((repeat) => repeat.name.toString()).filter(isForeign),
+    schedules: rules.map((repeat) => repeat.name.toString()).filter(isForeign),
     messages: ids.filter((id) => id.length <= ID_CHARACTERS).filter(isForeign),
   }
 }
@@ -262,46 +268,54 @@ async function settingsWithoutEffect(sender: Sender, { config }: ReliableKeys): 
 
 interface ReadRepeats {
   readonly read: Omit<StoredRepeats, 'stopped'>
-  readonly times: readonly RepeatTime[]
+  /** The readable ones. */
+  readonly rules: readonly RepeatRule[]
 }
 
-async function storedRepeats(
-  sender: Sender,
-  { repeats, ticks }: ReliableKeys,
-  hasTimes: boolean,
-): Promise<ReadRepeats> {
+async function storedRepeats(sender: Sender, { repeats }: ReliableKeys): Promise<ReadRepeats> {
   const stored = asInteger(await sender.call('HLEN', [repeats], { resend: 'reads' }))
   const { maxPayloadBytes } = resolveSettings({})
   const examples: { name: string; why: string }[] = []
-  const times: RepeatTime[] = []
+  const rules: RepeatRule[] = []
   const pace = new Pace()
   let [examined, unreadable, cursor] = [0, 0, '0']
   do {
     const scan = () => sender.call('HSCAN', [repeats, cursor, 'COUNT', REPEATS_PER_SCAN], { resend: 'reads' })
     const [next, page] = asArray(await pace.run(scan))
     const fields = asArray(page).map(asBytes)
-    const readable: { name: Buffer; rule: TickRule }[] = []
     for (let at = 0; at < fields.length; at += 2) {
       const [name, value] = [fields[at], fields[at + 1]]
       if (name === undefined || value === undefined) break
       examined++
       const [rule, why] = ruleOf(name, value, maxPayloadBytes)
-      if (rule !== undefined) readable.push({ name, rule })
+      if (rule !== undefined) rules.push({ name, rule })
       if (why === undefined) continue
       unreadable++
       if (examples.length < EXAMPLES) examples.push({ name: name.toString(), why })
     }
-    if (hasTimes && readable.length > 0) {
-      const ask = () => sender.call('ZMSCORE', [ticks, ...readable.map(({ name }) => name)], { resend: 'reads' })
-      const scores = asArray(await pace.run(ask))
-      for (const [index, each] of readable.entries()) {
-        const score = scores[index] ?? null
-        times.push({ ...each, at: score === null ? null : Number(asText(score)) })
-      }
-    }
     cursor = asText(next)
   } while (cursor !== '0' && examined < MOST_REPEATS)
-  return { read: { stored, examined, unreadable, examples }, times }
+  return { read: { stored, examined, unreadable, examples }, rules }
+}
+
+/** When the next message of each repeat is prepared. */
+async function timesOf(
+  sender: Sender,
+  { ticks }: ReliableKeys,
+  rules: readonly RepeatRule[],
+  pace = new Pace(),
+): Promise<RepeatTime[]> {
+  const times: RepeatTime[] = []
+  for (let from = 0; from < rules.length; from += TIMES_TOGETHER) {
+    const page = rules.slice(from, from + TIMES_TOGETHER)
+    const names = page.map(({ name }) => name)
+    const scores = asArray(await pace.run(() => sender.call('ZMSCORE', [ticks, ...names], { resend: 'reads' })))
+    for (const [index, each] of page.entries()) {
+      const score = scores[index] ?? null
+      times.push({ ...each, at: score === null ? null : asNumber(score) })
+    }
+  }
+  return times
 }
 
 /** The rule of a repeat; else why no process can continue it, or nothing if only a library is missing in this process. */
@@ -319,20 +333,31 @@ function ruleOf(name: Buffer, value: Buffer, maxPayloadBytes: number): [rule?: T
  */
 async function stoppedOf(
   sender: Sender,
-  { repeats }: ReliableKeys,
+  keys: ReliableKeys,
   times: readonly RepeatTime[],
   now: number,
 ): Promise<string[]> {
   const { maxPayloadBytes } = resolveSettings({})
   const stopped: string[] = []
-  for (const { name, rule, at } of times) {
-    const next = nextTickOf(rule)(now)
-    if (next === null || (at !== null && at <= next)) continue
-    // it may have been changed or removed since the definition was read
-    const value = await sender.call('HGET', [repeats, name], { resend: 'reads' })
-    const [ruleNow] = value === null ? [] : ruleOf(name, asBytes(value), maxPayloadBytes)
-    if (ruleNow !== undefined && nextTickOf(ruleNow)(now) === next) stopped.push(name.toString())
+  const pace = new Pace()
+  const turn = new TurnTime()
+  for (const each of times) {
+    // a cron expression takes a while to be parsed, and there can be thousands
+    if (turn.isOver) await turn.giveWay()
+    const next = nextTickOf(each.rule)(now)
+    if (isInTime(each, next)) continue
+    // it may have been changed, removed or continued since it was read: first its time is read, then its definition
+    const [again] = await timesOf(sender, keys, [each], pace)
+    if (again === undefined || isInTime(again, next)) continue
+    const value = await pace.run(() => sender.call('HGET', [keys.repeats, each.name], { resend: 'reads' }))
+    const [ruleNow] = value === null ? [] : ruleOf(each.name, asBytes(value), maxPayloadBytes)
+    if (ruleNow !== undefined && nextTickOf(ruleNow)(now) === next) stopped.push(each.name.toString())
     if (stopped.length === EXAMPLES) break
   }
   return stopped
+}
+
+/** Whether the next message of a repeat is prepared by its next tick, or there is none. */
+function isInTime({ at }: RepeatTime, next: number | null): boolean {
+  return next === null || (at !== null && at <= next)
 }

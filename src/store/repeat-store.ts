@@ -3,7 +3,7 @@ import type { ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { pagesOf } from './pages.js'
 import * as scripts from './reliable-scripts.js'
-import { asArray, asBytes, asBytesOrNull, asInteger, asText } from './replies.js'
+import { asArray, asBytes, asBytesOrNull, asInteger, asNumber } from './replies.js'
 import { run } from './run.js'
 import type { KeysOf } from './script.js'
 import type { Sender } from './sender.js'
@@ -84,7 +84,7 @@ export class RepeatStore {
   /** When the next message of a repeat has to be prepared, epoch milliseconds; `null` for never. */
   async tickOf(name: string): Promise<number | null> {
     const score = await this.#call('ZSCORE', this.#params.keys.ticks, name)
-    return score === null ? null : Number(asText(score))
+    return score === null ? null : asNumber(score)
   }
 
   /** All repeats by their names; `null` for one that was removed meanwhile, the number of bytes for one that is too large. */

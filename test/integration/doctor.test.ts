@@ -10,6 +10,7 @@ import { deadLettersOf, queueKeys, reliableKeys } from '../../src/keys.js'
 import { openAccess } from '../../src/doctor/access.js'
 import { examine } from '../../src/doctor/doctor.js'
 import { inspectBoth } from '../../src/doctor/inspect-queue.js'
+import { inspectReliable } from '../../src/doctor/inspect-reliable.js'
 import { TimeLimit } from '../../src/doctor/time-limit.js'
 import { old, ordered, senderOf, unordered } from '../lua/support.js'
 import { cli, inProcess, type Result } from '../support/cli.js'
@@ -390,6 +391,60 @@ describe('redelayed doctor', function () {
         await queue.removeSchedule(schedule!)
         await queue.remove(id!)
         expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+      })
+
+      describe('the times of repeats', () => {
+        const withRepeats = async (...names: string[]): Promise<[name: string, ticks: string]> => {
+          const name = uniqueName('doctor')
+          forgetReliable(name)
+          const queue = makeClient().getReliableQueue(name)
+          for (const each of names) await queue.upsertSchedule(each, 1, { every: HOUR })
+          return [name, reliableKeys(name).ticks]
+        }
+        /** What the doctor finds when a command does something else first, or is another one. */
+        const inspected = async (name: string, around: (command: string) => Promise<string>) => {
+          const sender = senderOf(rawClient())
+          const state = await inspectReliable(
+            { ...sender, call: async (command, ...rest) => sender.call(await around(command), ...rest) },
+            name,
+          )
+          return { ...state!, refused: state!.refusals.list.map(([what]) => what) }
+        }
+
+        it('can be infinite: never is too late, and what is due at once is not', async () => {
+          const [name, ticks] = await withRepeats('never', 'at once', 'large')
+          await rawClient().zadd(ticks, '+inf', 'never', '-inf', 'at once', '1e300', 'large')
+          const { findings } = await examined([name])
+          expect(codesOf(findings)).to.deep.equal(['warning repeat-stopped', 'warning repeat-stuck'])
+          expect(findings.find(({ code }) => code === 'repeat-stopped')!.found)
+            .to.match(/"never"/)
+            .and.match(/"large"/)
+            .and.not.match(/at once/)
+          await makeClient().getReliableQueue(name).removeSchedule('never')
+        })
+
+        it('are read again before one is reported', async () => {
+          const [name, ticks] = await withRepeats('one', 'other')
+          await rawClient().zrem(ticks, 'one', 'other')
+          let reads = 0
+          const { repeats } = await inspected(name, async (command) => {
+            if (command === 'ZMSCORE' && ++reads === 2) await rawClient().zadd(ticks, Date.now(), 'one')
+            return command
+          })
+          expect(repeats.stopped).to.have.lengthOf(1)
+          expect(reads).to.equal(3)
+        })
+
+        it('are what a server or user without ZMSCORE cannot read, and unreadable repeats are found all the same', async () => {
+          const [name, ticks] = await withRepeats('one')
+          await rawClient().zrem(ticks, 'one')
+          await rawClient().hset(reliableKeys(name).repeats, 'bad', 'x')
+          const { repeats, refused } = await inspected(name, async (command) =>
+            command === 'ZMSCORE' ? 'NO_SUCH_COMMAND' : command,
+          )
+          expect(repeats).to.deep.include({ stored: 2, examined: 2, unreadable: 1, stopped: [] })
+          expect(refused).to.deep.equal(['the times of repeats (ZMSCORE)'])
+        })
       })
 
       it('place-lost: messages that no poll finds', async () => {
