@@ -566,6 +566,52 @@ describe('messages with groups', () => {
     expect(await left(queue)).to.deep.equal(NOTHING)
   })
 
+  describe('whose place in flight was deleted', () => {
+    const lost = async (): Promise<ReliableFixture> => {
+      const queue = await made({ groupConcurrency: '1' })
+      await add(queue, [
+        { id: 'a1', group: 'a' },
+        { id: 'a2', group: 'a' },
+        { id: 'b1', group: 'b' },
+      ])
+      expect(ids(await poll(queue, { visibilityMs: 60_000 }))).to.deep.equal(['a1', 'b1'])
+      await rig.redis.zrem(queue.keys.inFlight, 'ga1')
+      expect(ids(await poll(queue, { nowMs: NOW + 1 }))).to.deep.equal([])
+      await queue.published()
+      return queue
+    }
+
+    it('end their claim when they are removed', async () => {
+      const queue = await lost()
+      const args = { nowMs: NOW + 2, alsoHeld: false, client: 'me' }
+      expect(await run(rig.sender, scripts.remove, queue.keys, { ...args, ids: ['a1'] })).to.deep.equal([true])
+      expect((await left(queue)).groups).to.deep.equal({ b: '1 ' })
+      expect(await queue.published()).to.deep.equal([String(NOW + 2)])
+      expect(ids(await poll(queue, { nowMs: NOW + 3 }))).to.deep.equal(['a2'])
+    })
+
+    for (const [what, item] of [
+      ['in their group', { id: 'a1', group: 'a' }],
+      ['in another group', { id: 'a1', group: 'c' }],
+      ['without a group', { id: 'a1', at: NOW + 9 }],
+    ] as const)
+      it(`end their claim when they are added again ${what}`, async () => {
+        const queue = await lost()
+        await add(queue, [item], NOW + 2)
+        expect((await left(queue)).groups).to.deep.equal({ b: '1 ' })
+        expect((await rig.redis.hgetall(queue.keys.deliveries))['a1']).to.equal(undefined)
+        expect(ids(await poll(queue, { nowMs: NOW + 3, count: 1 }))).to.deep.equal(['a2'])
+      })
+
+    it('end no claim if they were waiting', async () => {
+      const queue = await lost()
+      await rig.redis.hset(queue.keys.deliveries, 'a1', '1')
+      const args = { nowMs: NOW + 2, alsoHeld: false, client: 'me' }
+      await run(rig.sender, scripts.remove, queue.keys, { ...args, ids: ['a1'] })
+      expect((await left(queue)).groups).to.deep.equal({ a: '1 ', b: '1 ' })
+    })
+  })
+
   it('are looked for at their time while the rate of the queue is used up', async () => {
     const queue = await made({ rateLimit: '1/1000' })
     await add(queue, [
