@@ -123,7 +123,9 @@ type LeftOut =
   | 'begin'
   | 'complete'
   | 'resultOf'
-  | 'extendSome' // internal
+  | 'extendSome'
+  | 'lastTickOf'
+  | 'continueSchedule' // internal
 
 /** A method that is added to one kind of queue is added to the other, or named here with its reason. */
 export function sameMethods(): void {
