@@ -13,6 +13,7 @@ import { Books, type Problem } from './books.js'
 import { Instance } from './instance.js'
 import { VISIBILITY_MS } from './messages.js'
 import type { HttpProgram } from './program.js'
+import { RestoreWatch } from './restore-watch.js'
 import { Traffic } from './traffic.js'
 
 /** Log lines, without the greeting. */
@@ -62,6 +63,7 @@ export class HttpBench {
   readonly #url: string
   readonly #dir: string
   readonly #nginx: Nginx | undefined
+  #watch: RestoreWatch | undefined
 
   private constructor(parts: {
     place: SinglePlace
@@ -135,6 +137,7 @@ export class HttpBench {
     const { status } = await bench.traffic.ask('PUT', `/v1/topics/${topic}`, { body })
     if (status !== 201) throw new Error(`the topic was not made: ${status}`)
     await bench.traffic.fillBacklog(BACKLOG)
+    bench.#watch = await RestoreWatch.start(url, topic, bench.books)
     bench.traffic.consume()
     return bench
   }
@@ -146,6 +149,7 @@ export class HttpBench {
 
   async stop(): Promise<void> {
     await this.traffic.stop()
+    await this.#watch?.stop()
     await this.#nginx?.stop()
     await Promise.all(this.instances.map((instance) => instance.stop()))
     await this.place.stop()

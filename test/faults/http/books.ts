@@ -16,6 +16,11 @@ export interface Delivery {
   answeredAt?: number
 }
 
+interface Span {
+  readonly from: number
+  readonly to: number
+}
+
 /** The bench's record of a message. */
 export interface Message {
   readonly item: Item
@@ -27,7 +32,7 @@ export interface Message {
   firstAskedAt: number
   acceptedAt: number
   dueAt?: number
-  cancel?: { readonly from: number; to: number; done: boolean | null }
+  cancel?: Span & { to: number; done: boolean | null }
   readonly deliveries: Delivery[]
   /** The journal reports that the message was handled, if the answer to its lease was lost. */
   isHandled: boolean
@@ -40,6 +45,10 @@ export interface Loss {
   /** All earlier writes are there again; `-Infinity`: none are. */
   readonly back: number
   readonly from: number
+  /** How often the journal had found a loss by then. */
+  readonly generation: number
+  /** When the journal had put everything back; `Infinity`: it found nothing to put back, or is not done. */
+  restoredAt: number
 }
 
 export const WRONGS = ['lost', 'early', 'late', 'cancelled', 'twice', 'changed', 'verify', 'other'] as const
@@ -75,6 +84,7 @@ export class Books {
   /** The longest delay of a message after it was due and accepted, in rounds without a failure of Redis. */
   worstLateMs = 0
   round = 0
+  #generation = 0
 
   begin(item: Item): Message {
     const message: Message = {
@@ -108,6 +118,19 @@ export class Books {
     return delivery
   }
 
+  /** Redis loses from now on what it wrote after `back`. */
+  loses(back: number): void {
+    this.losses.push({ back, from: Date.now(), generation: this.#generation, restoredAt: Infinity })
+  }
+
+  /** Notes how often the journal has found that Redis lost something, and whether it is putting that back. */
+  restoring(generation: number, isUnderWay: boolean): void {
+    this.#generation = generation
+    if (isUnderWay) return
+    for (const loss of this.losses)
+      if (generation > loss.generation) loss.restoredAt = Math.min(loss.restoredAt, Date.now())
+  }
+
   /** Messages that are due soon after all and were not handled yet. */
   open(): Message[] {
     return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
@@ -131,7 +154,7 @@ export class Books {
     for (const message of this.messages.values()) {
       if (message.round !== this.round) continue
       this.#judgeTime(message, rules)
-      this.#judgeCancel(message)
+      this.#judgeCancel(message, rules.lagMs)
       if (rules.isRedisWell) this.#judgeTwice(message)
     }
   }
@@ -151,16 +174,23 @@ export class Books {
       this.wrong('late', `${item.id} came ${lateMs} ms late, at most ${most} + ${lagMs()}: ${story(message)}`)
   }
 
-  #judgeCancel(message: Message): void {
-    const { cancel, item, deliveries, outcome } = message
+  #judgeCancel(message: Message, lagMs: () => number): void {
+    const { cancel, item, deliveries } = message
     if (cancel?.done !== true || message.attempts > 1) return
-    // the windows that docs/journal.md names
-    const isAllowed = this.losses.some(
-      ({ back, from }) => cancel.to >= (back > -Infinity ? back : from) - SLACK_MS || outcome === 'journalled',
-    )
-    if (isAllowed) return
-    for (const { at } of deliveries)
-      if (at > cancel.to + SLACK_MS) this.wrong('cancelled', `${item.id} came after its removal: ${story(message)}`)
+    for (const { at, polledAt } of deliveries)
+      if (at > cancel.to + SLACK_MS && !this.#mayComeBack(message, cancel, polledAt, lagMs))
+        this.wrong('cancelled', `${item.id} came after its removal: ${story(message)}`)
+  }
+
+  /** The windows that docs/journal.md names. */
+  #mayComeBack(message: Message, cancel: Span, polledAt: number, lagMs: () => number): boolean {
+    if (message.outcome === 'journalled' && polledAt <= message.acceptedAt + ADOPTED_MS + lagMs()) return true
+    return this.losses.some(({ back, from, restoredAt }) => {
+      // a restore can have read the row before the removal; one that was answered before Redis was killed is in SQL before any restore
+      if (cancel.to >= from && cancel.from <= restoredAt + SLACK_MS) return true
+      // Redis came back with the message, and had it until the restore removed it
+      return back > -Infinity && cancel.to >= back && polledAt >= from - SLACK_MS && polledAt <= restoredAt + SLACK_MS
+    })
   }
 
   #judgeTwice(message: Message): void {
