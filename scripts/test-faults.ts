@@ -2,8 +2,8 @@
 // Ends with the line `N passed, N failed`.
 //
 //   npm run test:faults -- --seed 7              as before; without it a new seed each time
-//   npm run test:faults -- --only "SIGKILL of"   those whose names contain this
-//   npm run test:faults -- --rounds 10           the long form: each fault ten times, and all that are planted
+//   npm run test:faults -- --only "SIGKILL of"   those whose names contain this, the long ones too
+//   npm run test:faults -- --rounds 10           the long form: each fault ten times, the long ones too, and all that are planted
 //   npm run test:faults -- --layout wheel        delayed queues with this layout only
 //   npm run test:faults -- --report faults.ndjson   a line for each
 //   npm run test:faults -- --only "sharded queue" --rounds 10 --page faults.md   those of reliable queues as a table

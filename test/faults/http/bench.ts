@@ -268,7 +268,10 @@ export class HttpBench {
         this.books.wrong('changed', `${item.id} is due at ${found}, not at ${dueAt}`)
     }
     const missing = missingIn()
-    for (const message of missing.slice(0, MOST_TOLD)) this.books.lost(message, 'it does not lie in its topic')
+    for (const message of missing.slice(0, MOST_TOLD)) {
+      const found = await this.traffic.find(message.item.id).catch(String)
+      this.books.lost(message, `it is not listed in its topic, which says of it ${JSON.stringify(found) ?? 'nothing'}`)
+    }
     if (missing.length > MOST_TOLD) this.books.wrong('lost', `and ${missing.length - MOST_TOLD} more of the backlog`)
   }
 

@@ -121,10 +121,15 @@ export class SinglePlace {
     return statSync(this.#increment).size
   }
 
-  /** Restarts Redis without the bytes after `size`, which were never synced. */
+  /**
+   * Restarts Redis without the bytes after `size`, which were never synced, and has it rewrite the file, as docs/durability.md advises: otherwise it would carry out
+   * the first half of a script that was cut in two when it restarts the next time.
+   */
   async restartCut(size: number): Promise<void> {
     truncateSync(this.#increment, size)
     await this.restart()
+    await (await this.#stage.raw('')).call('BGREWRITEAOF')
+    await this.#isRewritten()
   }
 
   get #increment(): string {
@@ -136,8 +141,12 @@ export class SinglePlace {
   }
 
   async #append(): Promise<void> {
+    await (await this.#stage.raw('')).config('SET', 'appendonly', 'yes')
+    await this.#isRewritten()
+  }
+
+  async #isRewritten(): Promise<void> {
     const redis = await this.#stage.raw('')
-    await redis.config('SET', 'appendonly', 'yes')
     await eventually(async () => {
       const info = await redis.info('persistence')
       if (!/aof_enabled:1/.test(info) || /aof_rewrite_(in_progress|scheduled):1/.test(info)) throw new Error(info)
