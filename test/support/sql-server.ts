@@ -37,6 +37,9 @@ export function sqlBin(kind: SqlKind): string | undefined {
   return bin !== undefined && existsSync(bin) ? bin : undefined
 }
 
+/** The end of a server's log that is printed when the server ends by itself. */
+const LOG_CHARS = 4_000
+
 /** Gives a file to the user of the servers. */
 export function ownBySql(path: string): void {
   if (process.getuid?.() === 0) chownSync(path, UNPRIVILEGED, UNPRIVILEGED)
@@ -51,6 +54,7 @@ export class SqlServerProcess {
   readonly #args: readonly string[]
   readonly #killAll = (): void => this.#signal('SIGKILL')
   #child: ChildProcess | undefined
+  #isToEnd = false
 
   /** `args`: further ones of the server. */
   static async start(kind: SqlKind, args: readonly string[] = []): Promise<SqlServerProcess> {
@@ -105,6 +109,7 @@ export class SqlServerProcess {
   }
 
   async kill(): Promise<void> {
+    this.#isToEnd = true
     this.#signal('SIGKILL')
     await this.#ended()
   }
@@ -112,7 +117,15 @@ export class SqlServerProcess {
   /** Starts it, and resolves when it answers. */
   async restart(): Promise<void> {
     const [command = '', ...args] = this.#args
-    this.#child = spawn(command, args, { ...this.#environment(), stdio: 'ignore' })
+    const child = spawn(command, args, { ...this.#environment(), stdio: ['ignore', 'ignore', 'pipe'] })
+    this.#child = child
+    this.#isToEnd = false
+    let log = ''
+    child.stderr.on('data', (bytes: Buffer) => (log = (log + bytes.toString()).slice(-LOG_CHARS)))
+    child.once('close', (code, signal) => {
+      // otherwise a test would only see that connections broke
+      if (!this.#isToEnd) console.error(`${this.kind} ended by itself (${code ?? signal}):\n${log}`)
+    })
     await eventually(() => this.execute('select 1'), START_MS, 100)
   }
 
@@ -133,6 +146,7 @@ export class SqlServerProcess {
   }
 
   async stop(): Promise<void> {
+    this.#isToEnd = true
     process.removeListener('exit', this.#killAll)
     this.#signal('SIGCONT')
     this.#child?.kill(STOP_SIGNAL[this.kind])
