@@ -408,8 +408,10 @@ describe('worker', () => {
         return wait()
       }
       const worker = work(handler, { visibilityTimeout: 1_000, prefetch: 20 })
-      await eventually(() => expect(worker.handled).to.have.length(21))
+      // the answers to the last acknowledgements come after the handlers have ended
+      await eventually(() => expect(worker.counts.completed + worker.counts.lost).to.equal(21))
       expect(worker.counts).to.include({ completed: 21, lost: 0 })
+      expect(worker.handled).to.have.length(21)
       expect(worker.handled.every(({ attempt }) => attempt === 1)).to.equal(true)
       expect(await queue.size()).to.equal(0)
     })
