@@ -326,6 +326,21 @@ describe('reliable-add.lua', () => {
       after: having([held]),
       published: [],
     },
+    ...[undefined, ['m', 10] as const].map((once) => ({
+      what: `forgets the delivery of an earlier message of the same id whose record is gone, ${once ? 'with' : 'without'} a mark`,
+      before: {
+        deliveries: [['x', '3 t'] as const, ['y', '1 u'] as const],
+        inFlight: [['4x', NOW + 100] as const, ['0y', NOW + 200] as const],
+      },
+      items: [{ id: 'x', payload: 'new', delay: 3, once }],
+      reply: [1],
+      after: having([{ id: 'x', payload: 'new', at: NOW + 3 }], {
+        deliveries: [['y', '1 u']],
+        inFlight: [['0y', NOW + 200]],
+        ...(once && { once: [['m', NOW + 10]] }),
+      }),
+      published: [NOW + 3],
+    })),
     // a record whose place another program, or an eviction, has deleted: no poll finds it
     ...(['keep', 'replace', 'postpone'] as const).flatMap((existing) => [
       {

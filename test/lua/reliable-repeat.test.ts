@@ -78,6 +78,16 @@ describe('reliable-repeat.lua', () => {
       published: [NOW + 5],
     },
     {
+      what: 'begins with no attempts that another program has written for the tick',
+      before: { deliveries: [['r@5', '10']] },
+      change: { value: '2 new', at: NOW + 5, items: [['r@5', NOW + 5, record('P', { limit: 3 })]] },
+      after: having([{ id: 'r@5', at: NOW + 5, payload: 'P', limit: 3 }], {
+        repeats: [['r', '2 new']],
+        ticks: [['r', NOW + 5]],
+      }),
+      published: [NOW + 5],
+    },
+    {
       what: 'goes on from what the caller knows; the message of the tick before stays',
       before: having([{ id: 'r@0', at: NOW, payload: 'P', priority: 4 }], known),
       change: { expected: '1 old', value: '2 new', at: NOW + 5, priority: 4, items: [['r@5', NOW + 5]] },

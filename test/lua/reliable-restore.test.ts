@@ -114,6 +114,14 @@ describe('reliable-restore.lua', () => {
       published: [String(NOW + 3)],
     },
     {
+      what: 'restores a message without the delivery of an earlier one of the same id',
+      before: { deliveries: [['x', '9 t']], inFlight: [['3x', NOW + 100]] },
+      items: [x],
+      reply: [1],
+      after: having([x]),
+      published: [String(NOW + 9)],
+    },
+    {
       what: 'restores the first of two messages of one id',
       before: {},
       items: [x, { ...x, payload: 'again' }],

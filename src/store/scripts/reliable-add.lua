@@ -75,6 +75,8 @@ local TOGETHER = 10
 
 -- include shared/groups.lua
 
+-- include shared/left-behind.lua
+
 local now = milliseconds(ARGV[2])
 local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency', 'grouped', 'batched')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[19], order = KEYS[20], turns = KEYS[21], wakes = KEYS[22], states = KEYS[23]}, config, now)
@@ -182,12 +184,13 @@ local function touch(group)
 end
 
 -- New messages are written together.
-local seen, scheduled, ordered, written = {}, {}, {}, {}
+local seen, scheduled, ordered, written, fresh = {}, {}, {}, {}, {}
 local function collect(id, detail, record, group)
   local list = scheduled[detail.priority] or {}
   scheduled[detail.priority] = list
   list[#list + 1], list[#list + 2] = detail.score, id
   written[#written + 1], written[#written + 2] = id, record
+  fresh[#fresh + 1] = id
   if group then
     ordered[#ordered + 1], ordered[#ordered + 2] = 0, placeOf(group, detail.visible, id)
     touch(group)
@@ -204,7 +207,8 @@ local function flush()
     if scheduled[priority] then redis.call('ZADD', due[priority + 1], unpack(scheduled[priority])) end
   end
   redis.call('HSET', messages, unpack(written))
-  scheduled, ordered, written = {}, {}, {}
+  forgetLeftBehind(deliveries, inFlight, fresh)
+  scheduled, ordered, written, fresh = {}, {}, {}, {}
   if flushBatch then flushBatch() end
 end
 
@@ -299,6 +303,7 @@ local function add(id, record, detail, body)
   if taken and isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
   changeSchedule(priorityNow, taken, record, id, priority, detail.visible, meta .. body)
   redis.call('HSET', messages, id, meta .. body)
+  if not record then forgetLeftBehind(deliveries, inFlight, {id}) end
   if detail.marked then redis.call('ZADD', once, string.format('%.0f', detail.marked), detail.mark) end
   if log then noteAdded(id, detail, meta .. body) end
   if record and settings.batched then

@@ -70,6 +70,8 @@ local priority = tonumber(ARGV[7])
 
 -- include shared/groups.lua
 
+-- include shared/left-behind.lua
+
 local now = milliseconds(ARGV[2])
 if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
 
@@ -146,6 +148,7 @@ for item = 10, #ARGV, 3 do
   if redis.call('HEXISTS', messages, id) == 0 then
     enter(id, ARGV[item + 1], ARGV[item + 2])
     redis.call('HSET', messages, id, ARGV[item + 2])
+    forgetLeftBehind(deliveries, inFlight, {id})
     if log then noteChange(log, changeHead('a', nil, ARGV[item + 1], priority == GROUPED and 0 or priority), id, log.records and ARGV[item + 2]) end
   end
 end

@@ -64,6 +64,8 @@ local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 -- include shared/groups.lua
 
+-- include shared/left-behind.lua
+
 -- include shared/milliseconds.lua
 
 local function readDetails(text)
@@ -118,6 +120,7 @@ end
 local function restore(id, detail, body)
   if redis.call('HEXISTS', messages, id) == 0 then
     if detail.replaces then return 3 end -- it was handled or removed meanwhile
+    if redis.pcall('HEXISTS', deliveries, id) == 1 then forgetLeftBehind(deliveries, inFlight, {id}) end
     put(id, detail, body)
     return 1
   end
