@@ -98,7 +98,7 @@ module.exports = {
       from: { path: pathOf(['doctor']) },
       to: {
         path: '^src/',
-        pathNot: `${pathOf(['doctor', 'base', 'keys', 'codecs', 'timing', 'store', 'redis'])}|^src/index\\.ts$|^src/reliable/(config|record|failures|repeats/(repeat-definition|ticks))\\.ts$|^src/sharding/(shard-names|id-places|shard-of-key)\\.ts$`,
+        pathNot: `${pathOf(['doctor', 'base', 'keys', 'codecs', 'timing', 'store', 'redis'])}|^src/index\\.ts$|^src/reliable/(config|record|failures|visibility|repeats/(repeat-definition|ticks))\\.ts$|^src/sharding/(shard-names|id-places|shard-of-key)\\.ts$`,
       },
     },
     {

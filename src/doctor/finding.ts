@@ -113,7 +113,7 @@ export const MEANINGS = {
   'wrong-shard': {
     means:
       'Another program put them into this shard: schedules there can run a second time, and the sharded queue does not find the messages by their ids.',
-    repair: 'Find out who wrote them; removeSchedule, remove or cancel of the sharded queue removes them.',
+    repair: 'Find out who wrote them; removeSchedule and remove of the sharded queue remove them.',
   },
   'changes-not-recorded': {
     means:

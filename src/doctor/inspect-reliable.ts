@@ -3,6 +3,7 @@ import { asArray, asBytes, asFlag, asInteger, asNumber, asText } from '../store/
 import type { Sender } from '../store/sender.js'
 import { resolveSettings } from '../options.js'
 import { isSetting, SETTING_NAMES } from '../reliable/config.js'
+import { MAX_VISIBILITY_MS } from '../reliable/visibility.js'
 import { readRepeat } from '../reliable/repeats/repeat-definition.js'
 import { nextTickOf, type TickRule } from '../reliable/repeats/ticks.js'
 import { DecodeError } from '../errors.js'
@@ -95,7 +96,7 @@ const TIMES_TOGETHER = 100
 const MOST_REPEATS = 10_000
 const EXAMPLES = 10
 /** The scripts' longest visibility, and a minute for clocks that differ. */
-const MOST_VISIBILITY_MS = 365 * 86_400_000 + 60_000
+const MOST_VISIBILITY_MS = MAX_VISIBILITY_MS + 60_000
 /** The first ids of a schedule that are examined for their shard. */
 const IDS_READ = 100
 const ID_CHARACTERS = 1_000

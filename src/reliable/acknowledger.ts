@@ -9,6 +9,7 @@ import { clean, cut } from '../text.js'
 import { systemClock } from '../timing/clock.js'
 import { Seldom } from '../timing/seldom.js'
 import { durationMs, type Duration } from '../duration.js'
+import { visibilityMs } from './visibility.js'
 import { Batches } from './batches.js'
 import { ReliableMessage, type AcknowledgeOptions, type MessageActions, type NegativeOptions } from './message.js'
 import { MAX_PROGRESS_BYTES, type ProgressOptions } from './progress.js'
@@ -102,7 +103,7 @@ export class Acknowledger<T> implements MessageActions {
     unbegun: number,
     visibilityTimeout: Duration | undefined,
   ): Promise<boolean[]> {
-    const given = visibilityTimeout === undefined ? undefined : durationMs('visibilityTimeout', visibilityTimeout, 1)
+    const given = visibilityTimeout === undefined ? undefined : visibilityMs('visibilityTimeout', visibilityTimeout)
     const heldUntil = given === undefined ? undefined : performance.now() + given
     const messages = claims.map((claim) => (claim instanceof ReliableMessage ? claim : undefined))
     for (const message of messages) if (message) message.extensions++

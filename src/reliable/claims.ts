@@ -6,6 +6,7 @@ import { AS_SET, type HowToHold, type ReliableStore } from '../store/reliable-st
 import { systemClock } from '../timing/clock.js'
 import { Seldom } from '../timing/seldom.js'
 import { durationMs, type Duration } from '../duration.js'
+import { visibilityMs } from './visibility.js'
 import type { Acknowledger } from './acknowledger.js'
 import { ReliableMessage, isSuspect } from './message.js'
 import type { QueueRegistry } from '../scheduler/queue-registry.js'
@@ -19,7 +20,7 @@ export interface PollOptions {
    * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it the call does not wait.
    */
   readonly timeout?: Duration | undefined
-  /** For how many milliseconds no other consumer gets the message. At least 1; default: the queue's configuration, else 30,000; more than 365 days counts as 365 days. */
+  /** For how many milliseconds no other consumer gets the message. 1 to 365 days; default: the queue's configuration, else 30,000. */
   readonly visibilityTimeout?: Duration | undefined
   /** `'auto'` acknowledges the message before the call resolves: at most once. Default `'manual'`. */
   readonly acknowledge?: 'manual' | 'auto' | undefined
@@ -53,7 +54,7 @@ export interface HowToPoll {
 
 export function howToPoll({ timeout, visibilityTimeout, acknowledge }: PollOptions): HowToPoll {
   return {
-    visibilityMs: visibilityTimeout === undefined ? AS_SET : durationMs('visibilityTimeout', visibilityTimeout, 1),
+    visibilityMs: visibilityTimeout === undefined ? AS_SET : visibilityMs('visibilityTimeout', visibilityTimeout),
     timeoutMs: timeout === Infinity ? undefined : durationMs('timeout', timeout ?? 0),
     isFinal: oneOf('acknowledge', acknowledge ?? 'manual', ['manual', 'auto']) === 'auto',
   }

@@ -1,5 +1,6 @@
 import { boolean, integer, onlyKnown } from '../options.js'
 import { durationMs, type Duration } from '../duration.js'
+import { visibilityMs } from './visibility.js'
 import { positive } from './add-options.js'
 import {
   changesText,
@@ -18,7 +19,7 @@ export interface RateLimitConfig {
 
 /** The configuration of a queue, stored in Redis, for all processes. A setting that is not set has its default. */
 export interface ReliableQueueConfig {
-  /** For how many milliseconds no other consumer gets a message that was handed out. At least 1; default 30,000; more than 365 days counts as 365 days. */
+  /** For how many milliseconds no other consumer gets a message that was handed out. 1 to 365 days; default 30,000. */
   readonly visibilityTimeout?: Duration | null | undefined
   /** The most deliveries of a message. 1 to 1,000,000; default 10. */
   readonly deliveryLimit?: number | null | undefined
@@ -91,7 +92,7 @@ const DAY_MS = 86_400_000
 const flag = (what: string, value: unknown): number => Number(boolean(what, value))
 
 const CHECKS: { readonly [K in keyof ReliableQueueConfig]-?: (what: string, value: unknown) => number | string } = {
-  visibilityTimeout: (what, value) => durationMs(what, value, 1),
+  visibilityTimeout: visibilityMs,
   deliveryLimit: (what, value) => integer(what, value, 1, 1_000_000),
   timeToLive: (what, value) => durationMs(what, value, 1),
   delay: (what, value) => durationMs(what, value),

@@ -32,14 +32,6 @@ export class ReliableShards<T> implements ShardCounts {
     return false
   }
 
-  /** As `find`, and then at once on the shards that are none of the id, where another program can have put the message. */
-  async findAnywhere(id: string, action: (queue: ReliableQueue<T>) => Promise<boolean>): Promise<boolean> {
-    if (await this.find(id, action)) return true
-    const own = new Set<number>(placesOf(id, this))
-    const foreign = this.queues.filter((_, shard) => !own.has(shard))
-    return (await allOf(foreign.map(action))).includes(true)
-  }
-
   /** The shard of an id; with `isSought`, the one that has a message of this id, if any. */
   async placeOf(id: string, isSought: boolean): Promise<number> {
     const [place, ...others] = placesOf(id, this)

@@ -365,9 +365,8 @@ export class ShardedReliableQueue<T = unknown> {
    * console.log(await mails.cancel(id)) // true
    * ```
    */
-  async cancel(id: string): Promise<boolean> {
-    this.#assertIds([id])
-    return this.#shards.findAnywhere(id, (queue) => queue.cancel(id))
+  cancel(id: string): Promise<boolean> {
+    return this.#find(id, (queue) => queue.cancel(id))
   }
 
   /**

@@ -459,9 +459,7 @@ for (const where of ['one server', 'a cluster']) {
       await queue.add('own', { id: 'own', delay: LATER })
       expect(await queue.removeSchedule('daily')).to.equal(true)
       expect(await queue.listSchedules()).to.deep.equal([])
-      expect(await queue.cancel('one')).to.equal(true)
-      expect(await queue.cancel('one')).to.equal(false)
-      expect(await queue.remove('own', 'two', 'none', 'three')).to.equal(3)
+      expect(await queue.remove('own', 'one', 'two', 'none', 'three')).to.equal(4)
       expect(await queue.size()).to.equal(0)
     })
 

@@ -6,12 +6,12 @@ import { noteRunId } from './predecessors.js'
 const SETTLE_MS = 5_000
 /** What was seen is forgotten when no connection has led elsewhere for this long. */
 const QUIET_MS = 60_000
-/** So much evidence shows that several servers take turns: a single failover gives one at most. */
+/** The number of observations that show that several servers take turns. A single failover causes one at most. */
 const ENOUGH = 2
-/** Servers that take turns cannot be told apart when so many connections in a row were refused, or the one for commands has moved so often. */
+/** If servers take turns, the client stops comparing them after this many refused connections in a row, or this many moves of the commands connection. */
 const MOST_REFUSED = 15
 const MOST_MOVES = 5
-/** How long servers that cannot be told apart are not compared. */
+/** For how long the client then does not compare them. */
 const IGNORE_MS = 3_600_000
 
 interface OneServerParams {

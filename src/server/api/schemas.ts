@@ -1,6 +1,7 @@
 import { Type, type TSchema } from 'typebox'
 import { ENDPOINT_ID } from '../topics/endpoint-id.js'
 import { TOPIC_NAME, TOPIC_PATTERN } from '../topics/topic-name.js'
+import { MAX_VISIBILITY_MS } from '../topics/topic-settings.js'
 
 const closed = { additionalProperties: false } as const
 const DAY_MS = 86_400_000
@@ -9,8 +10,8 @@ const MAX_MS = 10_000_000 * DAY_MS
 
 const UUID = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 
-const Ms = (description: string, minimum = 0) =>
-  Type.Integer({ minimum, maximum: MAX_MS, description: `${description}, in milliseconds` })
+const Ms = (description: string, minimum = 0, maximum = MAX_MS) =>
+  Type.Integer({ minimum, maximum, description: `${description}, in milliseconds` })
 const Time = (description: string) => Type.Integer({ description: `${description}, epoch milliseconds` })
 export const Flag = Type.Optional(Type.Union([Type.Boolean(), Type.Literal('')]))
 const OrNull = <T extends TSchema>(schema: T, more: { description?: string } = {}) =>
@@ -39,7 +40,7 @@ const settings = {
     maximum: 256,
     description: 'The number of queues that share the messages; cannot be changed',
   }),
-  visibilityTimeout: Ms('How long a consumer keeps a message', 1),
+  visibilityTimeout: Ms('How long a consumer keeps a message', 1, MAX_VISIBILITY_MS),
   deliveryLimit: Type.Integer({
     minimum: 1,
     maximum: 1_000_000,
@@ -377,7 +378,9 @@ export const ReceiveInput = Type.Object(
       }),
     ),
     wait: Type.Optional(Ms('How long to wait for the first message; default 0')),
-    visibilityTimeout: Type.Optional(Ms('How long this consumer keeps them; default: that of the topic', 1)),
+    visibilityTimeout: Type.Optional(
+      Ms('How long this consumer keeps them; default: that of the topic', 1, MAX_VISIBILITY_MS),
+    ),
   },
   closed,
 )
@@ -396,7 +399,10 @@ export const ReceiveOutput = Type.Object({ messages: Type.Array(ReceivedMessage)
 const Leases = Type.Array(Type.String({ minLength: 1, maxLength: 1_200 }), { minItems: 1, maxItems: 1_000 })
 
 export const AcknowledgeInput = Type.Object({ leases: Leases }, closed)
-export const ExtendInput = Type.Object({ leases: Leases, visibilityTimeout: Type.Optional(Ms('From now', 1)) }, closed)
+export const ExtendInput = Type.Object(
+  { leases: Leases, visibilityTimeout: Type.Optional(Ms('From now', 1, MAX_VISIBILITY_MS)) },
+  closed,
+)
 export const NegativeInput = Type.Object(
   {
     leases: Leases,

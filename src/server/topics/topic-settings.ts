@@ -38,6 +38,8 @@ export const TOPIC_DEFAULTS: TopicSettings = Object.freeze({
   events: true,
 })
 
+/** The longest visibility timeout of reliable queues. */
+export const MAX_VISIBILITY_MS = 365 * 86_400_000
 /** The most shards of a topic. */
 export const MOST_SHARDS = 256
 
@@ -49,7 +51,7 @@ export function completeSettings(given: unknown): TopicSettings {
   const isFlag = (value: unknown): boolean => typeof value === 'boolean'
   return {
     shards: or('shards', whole(1, MOST_SHARDS)),
-    visibilityTimeout: or('visibilityTimeout', whole(1)),
+    visibilityTimeout: or('visibilityTimeout', whole(1, MAX_VISIBILITY_MS)),
     deliveryLimit: or('deliveryLimit', whole(1, 1_000_000)),
     timeToLive: or('timeToLive', orNull(whole(1))),
     delay: or('delay', whole(0)),

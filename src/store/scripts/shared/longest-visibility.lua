@@ -1,2 +1,2 @@
--- A longer visibility counts as this one, 365 days. A claim that ends later was not written by a client.
+-- 365 days, as in src/reliable/visibility.ts. A longer setting was not stored by setConfig, and counts as this one.
 local LONGEST_VISIBILITY = 31536000000
