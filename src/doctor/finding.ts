@@ -62,7 +62,7 @@ export const MEANINGS = {
   expires: {
     means: 'Redis deletes the key at that time, with all that is in it then, also messages that are added later.',
     repair:
-      'Find out which program set the expiry; clearExpire, or PERSIST, removes it. Consumers of a reliable queue remove it with some of their polls.',
+      'If no program should have set it, remove it: clearExpire for a delayed queue, PERSIST for a reliable one, whose consumers do so with some of their polls.',
   },
   'setting-without-effect': {
     means: 'It is not a value of this setting, so the queue uses the default. setConfig did not write it.',
@@ -108,12 +108,12 @@ export const MEANINGS = {
   'visibility-far': {
     means:
       'Another program has set the time, or the clock of Redis was far ahead: no consumer gets these messages, and they hold slots of concurrency.',
-    repair: 'Start a consumer: its polls take them back. Find out who wrote into the key.',
+    repair: 'Start a consumer: its polls let them end after the visibility timeout. Find out who wrote into the key.',
   },
   'wrong-shard': {
     means:
       'Another program put them into this shard: schedules there can run a second time, and the sharded queue does not find the messages by their ids.',
-    repair: 'Find out who wrote them; removeSchedule and remove of the sharded queue remove them.',
+    repair: 'Find out who wrote them; removeSchedule and remove of the queue of this shard remove them.',
   },
   'changes-not-recorded': {
     means:

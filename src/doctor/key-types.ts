@@ -8,7 +8,7 @@ export interface WrongType {
   readonly expected: string
 }
 
-/** A key with an expiry that no client of the queue sets by itself. */
+/** A key that Redis will delete. */
 export interface ExpiringKey {
   readonly key: string
   readonly inMs: number

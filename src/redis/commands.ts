@@ -195,21 +195,29 @@ export class Commands implements Sender {
 
   /** The connection for the rest of a call; rejects with the outcome `not-applied` when the time of the call is over. */
   #connectedBy(startedAt: number): Promise<Redis | Cluster> {
-    return this.#byLimit(startedAt, async () => this.#topology.commands(), 'not-applied')
+    const late = (): ConnectionError =>
+      new ConnectionError(`no connection within ${this.#limit / 1000} s: ${whereAndWhy(this.#topology)}`, 'not-applied')
+    if (!this.isInTime(startedAt)) return Promise.reject(late())
+    return this.#byLimit(startedAt, async () => this.#topology.commands(), late)
   }
 
   /**
-   * The reply to the rest of a call, within the limit of the call. If bytes have arrived on a connection of this client by then, the limit has no effect: the
-   * watchdog of the connection ends the call when the connection falls silent.
+   * The reply to the rest of a call, within the limit of the call. If bytes have arrived on a connection of this client when that time is over, the call waits on: the
+   * watchdog ends it when the connection falls silent.
    */
   #answeredBy<T>(startedAt: number, client: Redis | Cluster, reply: Promise<T>): Promise<T> {
     if (this.#topology.watch !== undefined) return this.#limited(reply, startedAt)
     const redis = client as Redis
     const before = bytesReadOf(redis)
+    const late = (): ConnectionError =>
+      new ConnectionError(
+        `Redis at ${this.#topology.address} has not answered within ${this.#limit / 1000} s`,
+        'unknown',
+      )
     return this.#byLimit(
       startedAt,
       () => reply,
-      'unknown',
+      late,
       () => bytesReadOf(redis) === before,
     )
   }
@@ -218,12 +226,9 @@ export class Commands implements Sender {
   async #byLimit<T>(
     startedAt: number,
     begin: () => Promise<T>,
-    outcome: ConnectionError['outcome'],
+    late: () => ConnectionError,
     isSilent = (): boolean => true,
   ): Promise<T> {
-    const late = (): ConnectionError =>
-      new ConnectionError(`Redis at ${this.#topology.address} has not answered within ${this.#limit / 1000} s`, outcome)
-    if (!this.isInTime(startedAt) && outcome === 'not-applied') throw late()
     let timer: NodeJS.Timeout | undefined
     const limit = new Promise<never>((_, reject) => {
       timer = setTimeout(() => isSilent() && reject(late()), this.#msLeft(startedAt))
@@ -286,11 +291,12 @@ export class Commands implements Sender {
       }
       if (this.#closed) throw error
       try {
-        client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands())
+        const isRest = continues && !isDemoted // after a failover the call may take longer
+        client = await (isRest ? this.#connectedBy(startedAt) : this.#topology.commands())
         // if the wait took too long, the next round ends the call
         if (!isDemoted && !this.isInTime(startedAt)) continue
         const reply = client.callBuffer(command, ...args)
-        return await (continues ? this.#answeredBy(startedAt, client, reply) : this.#limited(reply))
+        return await (isRest ? this.#answeredBy(startedAt, client, reply) : this.#limited(reply))
       } catch (again) {
         thrown = again
       }

@@ -8,28 +8,38 @@ import { shardOfKey, shardsOfKey } from './shard-of-key.js'
 /** The schedules of a sharded queue: each is in the shard of its name. */
 export class ShardSchedules<T> {
   readonly #shards: ReliableShards<T>
+  readonly #isChanging: boolean
 
-  constructor(shards: ReliableShards<T>) {
+  /** @param isChanging schedules can be in the shards of another number of shards */
+  constructor(shards: ReliableShards<T>, isChanging: boolean) {
     this.#shards = shards
+    this.#isChanging = isChanging
   }
 
   /**
-   * Sets the schedule in its shard before ending it in the shards of other numbers of shards, so that it is never missing. It continues after the last tick that
-   * was prepared there: a shard whose master was away has missed some.
+   * Sets the schedule in its shard before ending it in the shards of other numbers of shards, so that it is never missing. While the number of shards changes, it
+   * continues after the last tick that was prepared there: a shard whose master was away has missed some.
    */
   async upsert(name: string, schedule: ScheduleArguments<T>): Promise<boolean> {
     const place = this.#shards.at(shardOfKey(assertRepeatName(name), this.#shards.shards))
     const others = this.#placesOf(name).filter((queue) => queue !== place)
-    const known = await allOf(others.map((queue) => queue.lastTickOf(name, ...schedule)))
-    const ticks = known.filter((tick) => tick !== null)
-    const last = ticks.length === 0 ? null : Math.max(...ticks)
+    const last = this.#isChanging ? await this.#lastTickIn(others, name, schedule) : null
     const isChanged = await place.continueSchedule(name, last, ...schedule)
     return (await removeFrom(others, name)) || isChanged
   }
 
-  /** Removes it from all shards: another program can have written a copy into a shard that is none of its name. */
+  async #lastTickIn(
+    queues: readonly ReliableQueue<T>[],
+    name: string,
+    schedule: ScheduleArguments<T>,
+  ): Promise<number | null> {
+    const known = await allOf(queues.map((queue) => queue.lastTickOf(name, ...schedule)))
+    const ticks = known.filter((tick) => tick !== null)
+    return ticks.length === 0 ? null : Math.max(...ticks)
+  }
+
   async remove(name: string): Promise<boolean> {
-    return removeFrom(this.#shards.queues, assertRepeatName(name))
+    return removeFrom(this.#placesOf(name), name)
   }
 
   async list(): Promise<ScheduleInfo<T>[]> {

@@ -102,7 +102,7 @@ export class ShardedReliableQueue<T = unknown> {
     this.#reads = new ShardReads(this.#shards)
     this.#completed = new ShardCompleted(this.#shards, isChanging)
     this.#restores = new ShardRestores(this.#shards, isChanging)
-    this.#schedules = new ShardSchedules(this.#shards)
+    this.#schedules = new ShardSchedules(this.#shards, isChanging)
     this.#changes = new ShardedChanges(this.#shards)
     this.#listeners = new QueueListeners(reliable.queues.hub, this.names)
   }
@@ -388,14 +388,7 @@ export class ShardedReliableQueue<T = unknown> {
       groupBy(places, ({ shard }) => shard),
       ([shard, own]) => this.#shards.at(shard).remove(...own.flatMap((at) => places[at]?.id ?? [])),
     )
-    const count = sumOf(await allOf(removed))
-    if (count >= new Set(ids).size) return count
-    // another program can have put a message into a shard that is none of its id
-    const foreign = this.#shards.queues.map((queue, shard) => {
-      const absent = ids.filter((id) => !placesOf(id, this.#shards).includes(shard))
-      return absent.length === 0 ? Promise.resolve(0) : queue.remove(...absent)
-    })
-    return count + sumOf(await allOf(foreign))
+    return sumOf(await allOf(removed))
   }
 
   /**

@@ -450,19 +450,6 @@ for (const where of ['one server', 'a cluster']) {
       await queue.removeSchedule('quick')
     })
 
-    it('removes schedules and messages that another program has put into a foreign shard', async () => {
-      const { queue } = open()
-      const places = (id: string): readonly string[] => queue.shardsOf(id).map(({ name: shard }) => shard)
-      const foreign = (id: string) => queue.shards.find(({ name: shard }) => !places(id).includes(shard))!
-      await foreign('daily').upsertSchedule('daily', 'x', { every: 3_600_000 })
-      for (const id of ['one', 'two', 'three']) await foreign(id).add(id, { id, delay: LATER })
-      await queue.add('own', { id: 'own', delay: LATER })
-      expect(await queue.removeSchedule('daily')).to.equal(true)
-      expect(await queue.listSchedules()).to.deep.equal([])
-      expect(await queue.remove('own', 'one', 'two', 'none', 'three')).to.equal(4)
-      expect(await queue.size()).to.equal(0)
-    })
-
     it('sets the configuration of all shards', async () => {
       const { queue, client } = open()
       await queue.setConfig({ visibilityTimeout: 5_000, maxSize: 7 })

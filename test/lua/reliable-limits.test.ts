@@ -64,20 +64,35 @@ describe('limits over all processes', () => {
     expect((await claim(queue)).messages.map(({ id, delivery }) => [id, delivery])).to.deep.equal([['y', '4 t']])
   })
 
-  it('a claim that ends later than any client can set is taken back, and holds no slot', async () => {
-    for (const until of [8e15, 'inf', NOW + LONGEST + 60_001]) {
-      for (const config of [{ concurrency: '1' }, {}] as Record<string, string>[]) {
-        const queue = await rig.queue(
-          limited([held('y', NOW + 50), { id: 'x', until, token: 'u', priority: 3 }], config),
-        )
-        await rig.redis.zrem(queue.keys.inFlight, '0y')
-        expect(await claim(queue)).to.deep.include({ messages: [], next: NOW })
-        const { messages, returned } = await claim(queue)
-        expect([returned, ...messages.map(({ id }) => id)]).to.deep.equal([1, 'x'])
-      }
-    }
-    const queue = await rig.queue(limited([held('x', NOW + LONGEST)], {}))
-    expect(await claim(queue)).to.deep.include({ messages: [], next: NOW + LONGEST })
+  const redisNow = async (): Promise<number> => {
+    const [seconds, microseconds] = await rig.redis.time()
+    return Math.floor(Number(seconds) * 1_000 + Number(microseconds) / 1_000)
+  }
+
+  for (const what of ['8e15', 'inf', 'a minute and a day too late']) {
+    it(`a claim that ends later than any client can set ends as a new one would: ${what}`, async () => {
+      const until = what.startsWith('a') ? (await redisNow()) + LONGEST + 61_000 + 86_400_000 : what
+      const x = { id: 'x', until: until as number, token: 'u', attempts: 2, priority: 3 }
+      const queue = await rig.queue(limited([x], { concurrency: '1', visibilityTimeout: '60000' }))
+      const before = await redisNow()
+      const { messages, next } = await claim(queue, { nowMs: -1 })
+      expect(messages).to.deep.equal([])
+      expect(next).to.be.within(before + 60_000, (await redisNow()) + 60_000)
+      expect(Number(await rig.redis.zscore(queue.keys.inFlight, '3x'))).to.equal(next)
+      // its consumer, if it has one, still has it
+      const args = { channel: queue.channel, nowMs: -1, visibilityMs: 1, unbegun: 0, handled: handled(['x', '2 u', 3]) }
+      const [ends] = await run(rig.sender, extend, queue.keys, args)
+      expect(ends).to.be.a('number')
+      expect((await claim(queue, { nowMs: ends! + 1 })).messages.map(({ id }) => id)).to.deep.equal(['x'])
+    })
+  }
+
+  it('a client whose clock is decades behind takes no claim for one that ends too late', async () => {
+    const until = (await redisNow()) + 50_000
+    const queue = await rig.queue(limited([held('x', until)], {}))
+    expect(await claim(queue, { nowMs: NOW })).to.deep.include({ messages: [], next: until })
+    const longest = await rig.queue(limited([held('x', until + LONGEST)], {}))
+    expect(await claim(longest, { nowMs: -1 })).to.deep.include({ messages: [], next: until + LONGEST })
   })
 
   it('no client sets a later end', async () => {

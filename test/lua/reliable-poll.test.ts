@@ -925,30 +925,30 @@ describe('reliable-poll.lua', () => {
     expect(dead.messages).to.have.all.keys('b')
   })
 
-  it('removes the expiry of every key of the queue but the rate, also where it finds nothing', async () => {
-    const own = [
-      'once',
-      'changes',
-      'completed',
-      'groupOrder',
-      'taskPauses',
-      'batches',
-      'messages',
-      'due0',
-      'due10',
-      'config',
-    ] as const
-    const dead = ['deadMessages', 'deadFailures', 'deadDue', 'deadConfig', 'deadBatches'] as const
-    for (const nowMs of [NOW, 61 * 9_000]) {
-      const queue = await rig.queue(having(nowMs === NOW ? [later] : [{ id: 'a', at: 1 }, later], { rate: '1,1' }))
-      const keys = [...own, ...dead].map((name) => queue.keys[name])
-      for (const key of keys) if ((await rig.redis.exists(key)) === 0) await rig.redis.hset(key, 'of another type', '')
-      for (const key of [...keys, queue.keys.rate]) await rig.redis.pexpire(key, 100_000)
+  for (const [what, nowMs, state] of [
+    ['finds nothing', 700_000, having([later])],
+    ['finds a message', 61 * 9_000, having([{ id: 'a', at: 1 }, later])],
+  ] as const) {
+    it(`removes the expiry of every key but that of the rate limit in some polls, such as one that ${what}`, async () => {
+      const queue = await rig.queue({ ...state, rate: '1,1' })
+      const { rate, ...others } = queue.keys
+      const keys = Object.entries(others)
+      for (const [name, key] of keys) {
+        if ((await rig.redis.exists(key)) === 1) continue
+        if (/changes$/i.test(name)) await rig.redis.xadd(key, '*', 'f', 'v')
+        else if (/due|at$|inflight|ticks|once|order|turns|wakes|pauses/i.test(name))
+          await rig.redis.zadd(key, 8e12, 'a')
+        else await rig.redis.hset(key, 'a', '')
+      }
+      for (const key of [rate, ...keys.map(([, key]) => key)]) await rig.redis.pexpire(key, 100_000)
       await run(rig.sender, poll, queue.keys, pollArgs(queue, { nowMs }))
-      for (const key of keys) expect([key, await rig.redis.pttl(key)]).to.deep.equal([key, -1])
-      expect(await rig.redis.pttl(queue.keys.rate)).to.be.above(0)
-    }
-  })
+      const left = await Promise.all(keys.map(async ([name, key]) => [name, await rig.redis.pttl(key)] as const))
+      expect(left).to.have.length(39)
+      expect(left.filter(([, ms]) => ms >= 0)).to.deep.equal([])
+      expect(left.filter(([, ms]) => ms === -1)).to.have.lengthOf.at.least(30) // the others are gone, as their members were invalid
+      expect(await rig.redis.pttl(rate)).to.be.above(0)
+    })
+  }
 
   it('knows how many listen', async () => {
     const queue = await rig.queue()

@@ -216,7 +216,7 @@ describe('what the doctor makes of what it saw', () => {
     [
       'a key of a queue that expires',
       queue({ expiring: [{ key: 'orders', inMs: 5_000 }] }),
-      ['warning expires'],
+      ['info expires'],
       /^1 key expires, the first in 5 s: orders\.$/,
     ],
     ['keys without an expiry', kept({ expiring: [] }), []],

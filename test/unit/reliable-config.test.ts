@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
+import { MAX_VISIBILITY_MS } from '../../src/reliable/visibility.js'
 import { configArgs, CONFIG_NAMES, isSetting, readConfig, type StoredQueueConfig } from '../../src/reliable/config.js'
 
 /** A value of each setting; a new one needs it to compile. `changes` is left out: the script completes its text. */
@@ -44,4 +46,9 @@ describe('the configuration of a reliable queue', () => {
       })
     }
   }
+})
+
+it('the longest visibility timeout is that of the scripts', () => {
+  const script = readFileSync(new URL('../../src/store/scripts/shared/longest-visibility.lua', import.meta.url), 'utf8')
+  expect(script).to.include(`local LONGEST_VISIBILITY = ${MAX_VISIBILITY_MS}\n`)
 })

@@ -7,7 +7,8 @@ export function checkKeys({ name, wrongTypes, expiring, denied, refusals, hasSpr
   const findings = wrongTypes.map(({ key, type, expected }) =>
     aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),
   )
-  findings.push(...checkExpiring(name, expiring))
+  // an application can want it: `expire` of a delayed queue
+  findings.push(...checkExpiring(name, 'info', expiring))
   if (hasSpreadKeys) findings.push(aboutQueue(name, 'cross-slot', 'error', 'Its keys are in different slots.'))
   if (denied.length > 0) {
     const found = `The user may not use ${denied.join(', ')}.`

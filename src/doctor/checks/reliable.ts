@@ -22,7 +22,7 @@ export function checkReliable({
   const findings = wrongTypes.map(({ key, type, expected }) =>
     aboutQueue(name, 'wrong-type', 'error', `${key} is a ${type}, not a ${expected}.`, { key, type, expected }),
   )
-  findings.push(...checkExpiring(name, expiring))
+  findings.push(...checkExpiring(name, 'warning', expiring))
   for (const { name: setting, value } of settings) {
     const shown = value === null ? 'a long text' : quoted(value)
     const found = `The stored setting ${setting} is ${shown}.`

@@ -35,7 +35,7 @@ export class OneServer {
   readonly #open = new Map<Redis, string>()
   #runId: string | undefined
   #movedAt = -Infinity
-  /** The servers of the last minute; connections led to each while others had connections to another one. */
+  /** The servers to which connections led in the last minute while the client had connections to another server. */
   readonly #seen = new Set<string>()
   /** Those that have counted since the last change of the server: each counts once, however many connections lead there. */
   readonly #counted = new Set<string>()

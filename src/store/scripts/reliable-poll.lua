@@ -264,12 +264,12 @@ end
 
 -- At the limit a slot is free when a visibility ends, or when the end of a claim is announced.
 local function nextTime()
--- include poll/end-far.lua
+-- include poll/shorten-far.lua
 
   -- Another program, or a Redis that came back without the settings, can have forgotten that there is any: a poll that found nothing looks, and the next
   -- one looks after it.
   local looks = handed == 0 or groups.looks
-  if looks and endFar() then return now end
+  if looks and shortenFar() then return now end
   local others = earliest({inFlight, ticks}, LONGEST)
   if concurrency and claims + handed >= concurrency then return areForgedLeft and now or others end
   local first = isGrouped and (groups.isOrdered == false or redis.call('ZCARD', groups.turns) > 0) and now
@@ -297,14 +297,14 @@ local function nextTime()
 end
 
 local following = nextTime()
--- One poll of about thirty, and one of eight of those that found nothing, as a queue without messages has its sweeps only.
-if groups.looks or handed == 0 and now % 8 == 0 then
+-- One poll of about thirty, and one of seven of those that found nothing, as a queue without messages has its sweeps only; 7 divides no usual sweep.
+if groups.looks or handed == 0 and now % 7 == 0 then
 -- include poll/persist-keys.lua
 
-  persistKeys({messages, deliveries, failures, config, inFlight, repeats, ticks, KEYS[40]})
-  persistKeys({KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20], KEYS[28]})
-  persistKeys({KEYS[21], KEYS[24], KEYS[25], KEYS[29], KEYS[30], KEYS[31], KEYS[32], KEYS[33], KEYS[34], KEYS[35], KEYS[39]})
-  persistKeys({KEYS[5], KEYS[6], KEYS[7], KEYS[22], KEYS[23], KEYS[26], KEYS[36], KEYS[37], KEYS[38]})
+  persistKeys(
+    {messages, deliveries, failures, config, inFlight, repeats, ticks, KEYS[5], KEYS[6], KEYS[7], KEYS[22], KEYS[23], KEYS[26], KEYS[36], KEYS[37], KEYS[38]},
+    {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20], KEYS[28]},
+    {KEYS[21], KEYS[24], KEYS[25], KEYS[29], KEYS[30], KEYS[31], KEYS[32], KEYS[33], KEYS[34], KEYS[35], KEYS[39], KEYS[40]})
 end
 following = following and math.ceil(following)
 if settings.pollPaused == '1' then following = nil end

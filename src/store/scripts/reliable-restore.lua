@@ -120,6 +120,7 @@ end
 local function restore(id, detail, body)
   if redis.call('HEXISTS', messages, id) == 0 then
     if detail.replaces then return 3 end -- it was handled or removed meanwhile
+    -- before, because `put` can write attempts
     if redis.pcall('HEXISTS', deliveries, id) == 1 then forgetLeftBehind(deliveries, inFlight, {id}) end
     put(id, detail, body)
     return 1

@@ -71,8 +71,8 @@ export const PLANTS: readonly Plant[] = [
       replace('ShardSchedules.upsert', 'removeFrom(others, name)', 'Promise.resolve(false)'),
       replace(
         'ShardSchedules.remove',
-        'this.#shards.queues',
-        'this.#shards.queues.filter((queue) => queue === this.#shards.at(shardOfKey(name, this.#shards.shards)))',
+        'this.#placesOf(name)',
+        'this.#placesOf(name).filter((queue) => queue === this.#shards.at(shardOfKey(name, this.#shards.shards)))',
       ),
     ],
   },
