@@ -1,5 +1,4 @@
 /** Every fault of reliable queues on a fleet of real processes and real servers. `npm run test:faults` runs it. */
-import type { ClusterStage } from './bench/stage.js'
 import { describeFaults, isLong, note, seed } from './bench/suite.js'
 import { ReliableBench, endIdleWorkers, problemsOf, type Result } from './reliable/bench.js'
 import { groups, type Group } from './reliable/catalogue.js'
@@ -14,13 +13,12 @@ describeFaults<ReliableBench, Result, Allowance, Group>({
   groups,
   judge: { lineOf, problemsOf },
   prepare: (stage, group, _, seed) => ({ bench: new ReliableBench({ stage, seed, ...group.bench }) }),
-  also({ plants = [], bench, title }, stage) {
+  also({ plants = [], bench, scenarios, title }, stage) {
     for (const plant of plants) {
       if (plant.isShort !== true && !isLong) continue
       it(`finds a planted fault: ${plant.what}`, async function () {
         this.timeout(PLANT_MS)
-        // only a group of a cluster has any
-        const search = await findPlant(plant, { ...bench, stage: stage() as ClusterStage, seed })
+        const search = await findPlant(plant, scenarios, { ...bench, stage: stage(), seed })
         const { rounds, found, problems } = search
         note({ plant: plant.what, stage: title, rounds, found })
         if (found === undefined) throw new Error(`not found in ${rounds} rounds, but:\n${problems.join('\n')}`)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Remains } from '../faults/reliable/contents.js'
-import { findingsOf, lineOf, problemsOf, WRONGS, type Findings } from '../faults/reliable/findings.js'
+import { findingsOf, lineOf, problemsOf, WRONGS, type Findings, type Limits } from '../faults/reliable/findings.js'
 import { batchesOf, endOf, historiesOf, type Delivery } from '../faults/reliable/history.js'
 import { CROWD, LIMIT, POISON_LIMIT, type Entry, type Plan, type Said, type Waited } from '../faults/reliable/job.js'
 import { BROKEN, type Broken } from '../faults/reliable/promises.js'
@@ -167,7 +167,12 @@ describe('the books of the reliable fault bench', () => {
       ...named([...ofGroup('b'), got(1, 650), ...answered(1, 'done', 700)], '4'),
     ]
     const crowdedOf = (entries: readonly Entry[], limit?: number) =>
-      findingsOf(historiesOf(entries), HEALED, { left: new Set(), dead: [] }, { groupLimit: limit }).crowded
+      findingsOf(
+        historiesOf(entries),
+        HEALED,
+        { left: new Set(), dead: [] },
+        { limits: limit === undefined ? {} : { groupConcurrency: limit } },
+      ).crowded
     expect(crowdedOf(three(899), 2), 'before one ended').to.equal(1)
     expect(crowdedOf(three(900), 2), 'when one ended').to.equal(0)
     expect(crowdedOf(three(899), 3)).to.equal(0)
@@ -176,8 +181,59 @@ describe('the books of the reliable fault bench', () => {
     const next = (from: number) => named([...ofGroup('a'), got(1, from), ...answered(1, 'done', from + 10)], '2')
     expect(crowdedOf([...killed, ...next(1_499)], 1), 'its visibility has not ended').to.equal(1)
     expect(crowdedOf([...killed, ...next(1_500)], 1)).to.equal(0)
-    const findings = findingsOf(historiesOf(three(899)), HEALED, { left: new Set(), dead: [] }, { groupLimit: 2 })
+    const findings = findingsOf(
+      historiesOf(three(899)),
+      HEALED,
+      { left: new Set(), dead: [] },
+      { limits: { groupConcurrency: 2 } },
+    )
     expect(problemsOf(findings, {}, 1_000_000).join('\n')).to.include('crowded: 3 was claimed at 899, while a had 2')
+  })
+
+  describe('of a queue with limits', () => {
+    const claimed = (id: string, from: number, until = from + 10): Entry[] =>
+      [...added(), got(1, from), ...answered(1, 'done', until)].map(
+        ([kind, , ...rest]) => [kind, id, ...rest] as unknown as Entry,
+      )
+    const limitedTo = (limits: Limits, ...entries: readonly Entry[][]) =>
+      findingsOf(historiesOf(entries.flat()), HEALED, { left: new Set(), dead: [] }, { limits })
+
+    it('it may have so many messages at once, whatever their groups', () => {
+      const three = (from: number) => [claimed('1', 500, 900), claimed('2', 600, 1_000), claimed('3', from)]
+      const crowdedOf = (from: number, concurrency: number) => limitedTo({ concurrency }, ...three(from)).crowded
+      expect(crowdedOf(899, 2), 'before one ended').to.equal(1)
+      expect(crowdedOf(900, 2), 'when one ended').to.equal(0)
+      expect(crowdedOf(899, 3)).to.equal(0)
+      const problems = problemsOf(limitedTo({ concurrency: 2 }, ...three(899)), {}, 1_000_000).join('\n')
+      expect(problems).to.include('1 crowded, at most 0').and.include('3 was claimed at 899, while the queue had 2')
+    })
+
+    it('it may have so many deliveries in any period', () => {
+      const rushedOf = (from: number, max = 2) =>
+        limitedTo({ rate: { max, perMs: 300 } }, claimed('1', 500), claimed('2', 700), claimed('3', from)).rushed
+      expect(rushedOf(799), 'within the period').to.equal(1)
+      expect(rushedOf(800), 'when it has ended').to.equal(0)
+      expect(rushedOf(799, 3)).to.equal(0)
+      const findings = limitedTo({ rate: { max: 1, perMs: 300 } }, claimed('1', 500), claimed('2', 700))
+      const problems = problemsOf(findings, {}, 1_000_000).join('\n')
+      expect(problems)
+        .to.include('1 rushed, at most 0')
+        .and.include('2 was claimed at 700, and the queue had had 1 since 500')
+    })
+
+    it('all its slots are in use at once after the healing, or have leaked', () => {
+      const unusedOf = (concurrency: number | undefined, ...entries: readonly Entry[][]) =>
+        limitedTo(concurrency === undefined ? {} : { concurrency }, ...entries).unused
+      const both = (from: number) => [claimed('1', from, from + 200), claimed('2', from + 100)]
+      expect(unusedOf(2, ...both(HEALED))).to.equal(0)
+      expect(unusedOf(3, ...both(HEALED))).to.equal(1)
+      expect(unusedOf(2, claimed('1', HEALED), claimed('2', HEALED + 100)), 'one after the other').to.equal(1)
+      expect(unusedOf(2, ...both(HEALED - 500)), 'before the healing').to.equal(2)
+      expect(unusedOf(undefined, ...both(HEALED)), 'without a limit').to.equal(0)
+      expect(problemsOf(limitedTo({ concurrency: 3 }, ...both(HEALED)), {}, 1_000_000)[0]).to.equal(
+        '1 unused, at most 0 may be',
+      )
+    })
   })
 
   describe('of batches, waits and turns', () => {

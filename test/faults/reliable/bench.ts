@@ -10,7 +10,7 @@ import type { Stage } from '../bench/stage.js'
 import { WorkerPool } from '../bench/worker-pool.js'
 import type { WorkerProcess } from '../bench/worker-process.js'
 import { countOpen, keysOf, readRemains, type Remains } from './contents.js'
-import { findingsOf, problemsOf as problemsIn, type Allowance, type Findings } from './findings.js'
+import { findingsOf, problemsOf as problemsIn, type Allowance, type Findings, type Limits } from './findings.js'
 import { batchesOf, historiesOf, type Delivery, type History } from './history.js'
 import { scheduleName, tickOf, type Entry, type Job, type Load, type Role } from './job.js'
 import { partsOf } from './queue.js'
@@ -37,8 +37,7 @@ export interface ReliableParams {
   readonly load?: Partial<Load> | undefined
   /** The number of shards of a sharded queue. */
   readonly shards?: number | undefined
-  /** The most messages of one group that consumers may have at once. */
-  readonly groupLimit?: number | undefined
+  readonly limits?: Limits | undefined
   /** The processes, when they are not the usual ones. */
   readonly processes?: WorkerPool<Job> | undefined
   /** A message that is not handled after this time is stuck. */
@@ -60,27 +59,30 @@ export class ReliableBench extends Fleet<Role, Job> {
   parts: readonly string[]
   readonly #load: Omit<Load, 'from'>
   readonly #shards: number | undefined
-  readonly #groupLimit: number | undefined
+  readonly #limits: Limits
   readonly #drainMs: number
   /** The numbers of shards for a process that starts now. */
   #counts: Pick<Job, 'shards' | 'formerShards'>
   /** The largest number of shards so far. */
   #mostShards: number
 
-  constructor({ stage, seed, load, shards, groupLimit, processes = pool, drainMs = DRAIN_MS }: ReliableParams) {
+  constructor({ stage, seed, load, shards, limits = {}, processes = pool, drainMs = DRAIN_MS }: ReliableParams) {
     super({ stage, seed, queue: uniqueName('reliable-fault'), pool: processes, counts: FLEET })
     this.#load = { ...LOAD, ...load }
     this.#shards = shards
     this.#counts = { shards }
     this.#mostShards = shards ?? 0
-    this.#groupLimit = groupLimit
+    this.#limits = limits
     this.#drainMs = drainMs
     this.parts = partsOf(this.queue, shards)
   }
 
   async start(): Promise<void> {
+    const { concurrency, groupConcurrency, rate } = this.#limits
     const settings = {
-      ...(this.#groupLimit !== undefined && { groupConcurrency: this.#groupLimit }),
+      ...(concurrency !== undefined && { concurrency }),
+      ...(groupConcurrency !== undefined && { groupConcurrency }),
+      ...(rate !== undefined && { rateLimit: `${rate.max}/${rate.perMs}` }),
       ...(this.#load.waits === true && { keepCompleted: KEPT }),
     }
     if (Object.keys(settings).length > 0)
@@ -114,7 +116,7 @@ export class ReliableBench extends Fleet<Role, Job> {
     const errors = await this.errors()
     const isExact = !Object.keys(errors).some((code) => code.startsWith('reconnecting') || code === 'ERR_CONNECTION')
     const found = findingsOf(this.histories(), healedAt, remains, {
-      groupLimit: this.#groupLimit,
+      limits: this.#limits,
       batches: batchesOf(this.#entries()),
       isExact,
     })

@@ -1,7 +1,8 @@
 import { cluster, sentinel, standalone, type Stage } from '../bench/stage.js'
 import type { ReliableParams } from './bench.js'
-import { PLANTS, type Plant } from './plants.js'
+import { LIMIT_PLANTS, PLANTS, type Plant } from './plants.js'
 import {
+  LIMITS,
   awaited,
   awaitedSentinels,
   clusters,
@@ -9,6 +10,8 @@ import {
   crowded,
   limited,
   limitedSentinels,
+  overall,
+  overallSentinels,
   sentinels,
   server,
   sharded,
@@ -33,9 +36,14 @@ const replicated = (replicas: number): Partial<ReliableParams> => ({
   load: { changes: false, durability: { replicas, timeoutMs: 1_000 } },
 })
 
+/** Adds less often than the limits allow, so that what a fault has left behind is handled soon. */
+function whole({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
+  return { limits: LIMITS, load: { ...load, everyMs: 84 } }
+}
+
 /** Enough groups that three messages at once are enough for each group. */
 function limits({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
-  return { groupLimit: 3, load: { ...load, groups: 16 } }
+  return { limits: { groupConcurrency: 3 }, load: { ...load, groups: 16 } }
 }
 
 /** Adds a batch of twelve now and then, therefore half as often, and waits for each message that is in no batch. */
@@ -60,6 +68,19 @@ export const groups: readonly Group[] = [
     start: sentinel,
     scenarios: limitedSentinels,
     bench: limits(replicated(2)),
+  }),
+  group({
+    title: 'limits over all processes, one server, every write on disk',
+    start: standalone,
+    scenarios: overall,
+    bench: whole({}),
+    plants: LIMIT_PLANTS,
+  }),
+  group({
+    title: 'limits over all processes, three sentinels, a master and two replicas',
+    start: sentinel,
+    scenarios: overallSentinels,
+    bench: whole(replicated(2)),
   }),
   group({
     title: 'batches and waits, one server, every write on disk',

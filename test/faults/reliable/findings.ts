@@ -4,8 +4,12 @@ import { EVERY_MS, tickOf } from './job.js'
 import { BROKEN, PROMISES, type Broken } from './promises.js'
 import { RULES, excessOf, type Rule, type Wrong } from './rules.js'
 
+/** What is counted over several messages. */
+const COUNTED = ['excess', 'crowded', 'rushed', 'unused', 'skipped', 'doubled'] as const
+type Counted = (typeof COUNTED)[number]
+
 /** The number of messages of each kind that a fault may affect without a defect of the library. */
-export type Allowance = { readonly [K in Wrong | Broken | 'excess' | 'crowded' | 'skipped' | 'doubled']?: number } & {
+export type Allowance = { readonly [K in Wrong | Broken | Counted]?: number } & {
   /** Checked only where a scenario says so: after a data loss of Redis the order can differ. */
   readonly disordered?: number
   /** The additional milliseconds that messages may wait because more processes run. */
@@ -32,8 +36,12 @@ export interface Findings extends Wrongs {
   readonly waited: number
   /** The most deliveries that a message had beyond its limit. */
   readonly excess: number
-  /** The number of deliveries that began while their group had its most messages in flight. */
+  /** The number of deliveries that began while their queue or their group had its most messages in flight. */
   readonly crowded: number
+  /** The number of deliveries that began while their queue had had its most deliveries of the period. */
+  readonly rushed: number
+  /** The number of slots of the queue that were never all in use after the healing, as if they had leaked. */
+  readonly unused: number
   /** The number of undelivered ticks of schedules between delivered ones. */
   readonly skipped: number
   /** The number of ticks from two shards: a moving schedule is in both for a moment. */
@@ -47,8 +55,17 @@ export interface Findings extends Wrongs {
   readonly examples: readonly string[]
 }
 
+/** The limits of a queue over all processes. */
+export interface Limits {
+  /** The most messages that consumers may have at once, of a queue and of one group. */
+  readonly concurrency?: number
+  readonly groupConcurrency?: number
+  /** The most deliveries of a queue in any period. */
+  readonly rate?: { readonly max: number; readonly perMs: number }
+}
+
 export interface More {
-  readonly groupLimit?: number | undefined
+  readonly limits?: Limits | undefined
   readonly batches?: ReadonlyMap<string, BatchHistory>
   /** No reply was lost. */
   readonly isExact?: boolean
@@ -62,7 +79,7 @@ export function findingsOf(
   histories: ReadonlyMap<string, History>,
   healedAt: number,
   remains: Remains,
-  { groupLimit = Infinity, batches = new Map(), isExact = false }: More = {},
+  { limits = {}, batches = new Map(), isExact = false }: More = {},
 ): Findings {
   const wrongs = Object.fromEntries(WRONGS.map((wrong) => [wrong, 0])) as Record<Wrong, number>
   const examples: string[] = []
@@ -90,8 +107,12 @@ export function findingsOf(
       return [kind, found.length]
     }),
   ) as Record<Broken, number>
-  const crowd = crowdedOf(histories, groupLimit)
+  const byQueue = claimsBy(histories, (_, { part }) => part ?? 'the queue')
+  const byGroup = claimsBy(histories, ({ plan }) => plan?.group)
+  const crowd = [...crowdedOf(byQueue, limits.concurrency), ...crowdedOf(byGroup, limits.groupConcurrency)]
   if (crowd[0] !== undefined) examples.push(`crowded: ${crowd[0]}`)
+  const rush = rushedOf(byQueue, limits.rate)
+  if (rush[0] !== undefined) examples.push(`rushed: ${rush[0]}`)
   const skips = skippedOf(histories)
   if (skips[0] !== undefined) examples.push(`skipped: ${skips[0]}`)
   const disorder = disorderOf(histories)
@@ -121,6 +142,8 @@ export function findingsOf(
     batches: [...batches.values()].filter(({ finished }) => finished !== undefined).length,
     waited: messages.filter(({ wait }) => wait?.at(-1)?.how === 'completed').length,
     crowded: crowd.length,
+    rushed: rush.length,
+    unused: unusedOf(byQueue, limits.concurrency, healedAt),
     skipped: skips.length,
     doubled: doubled.length,
     disordered: disorder.length,
@@ -131,26 +154,79 @@ export function findingsOf(
   }
 }
 
-/** The deliveries that began while consumers had as many messages of their group as the limit is. */
-function crowdedOf(histories: ReadonlyMap<string, History>, limit: number): string[] {
-  const steps = new Map<string, { at: number; change: 1 | -1; id: string }[]>()
-  for (const [id, { plan, deliveries }] of histories) {
-    if (plan?.group === undefined) continue
-    const own = steps.get(plan.group) ?? []
-    steps.set(plan.group, own)
-    for (const delivery of deliveries)
-      own.push({ at: delivery.from, change: 1, id }, { at: Math.max(delivery.from, endOf(delivery)), change: -1, id })
-  }
-  const crowded: string[] = []
-  for (const [group, own] of steps) {
-    let now = 0
-    // what ends at the moment at which another begins has ended before
-    for (const { at, change, id } of own.sort((a, b) => a.at - b.at || a.change - b.change)) {
-      now += change
-      if (change > 0 && now > limit) crowded.push(`${id} was claimed at ${at}, while ${group} had ${now - 1}`)
+interface Claim extends Delivery {
+  readonly id: string
+}
+
+type Claims = ReadonlyMap<string, readonly Claim[]>
+
+/** The deliveries by what has a limit of its own, in the order of their claims. */
+function claimsBy(
+  histories: ReadonlyMap<string, History>,
+  placeOf: (history: History, delivery: Delivery) => string | undefined,
+): Claims {
+  const claims = new Map<string, Claim[]>()
+  for (const [id, history] of histories)
+    for (const delivery of history.deliveries) {
+      const place = placeOf(history, delivery)
+      if (place === undefined) continue
+      const own = claims.get(place) ?? []
+      claims.set(place, own)
+      own.push({ ...delivery, id })
     }
-  }
-  return crowded
+  for (const own of claims.values()) own.sort((a, b) => a.from - b.from)
+  return claims
+}
+
+interface Step {
+  readonly at: number
+  readonly change: 1 | -1
+  readonly id: string
+  /** The number of messages in flight after it. */
+  readonly now: number
+}
+
+/** Each begin and end of a claim. */
+function stepsOf(claims: readonly Claim[]): Step[] {
+  const steps = claims.flatMap((claim) => [
+    { at: claim.from, change: 1, id: claim.id } as const,
+    { at: Math.max(claim.from, endOf(claim)), change: -1, id: claim.id } as const,
+  ])
+  let now = 0
+  // what ends at the moment at which another begins has ended before
+  return steps
+    .sort((a, b) => a.at - b.at || a.change - b.change)
+    .map((step) => ({ ...step, now: (now += step.change) }))
+}
+
+/** The deliveries that began while consumers had as many messages of their queue or group as the limit is. */
+function crowdedOf(claims: Claims, limit = Infinity): string[] {
+  return Array.from(claims, ([place, own]) =>
+    stepsOf(own)
+      .filter(({ change, now }) => change > 0 && now > limit)
+      .map(({ id, at, now }) => `${id} was claimed at ${at}, while ${place} had ${now - 1}`),
+  ).flat()
+}
+
+/** The slots that were free whenever a message was claimed after the healing: what leaks a slot never uses it again. */
+function unusedOf(claims: Claims, limit: number | undefined, healedAt: number): number {
+  if (limit === undefined) return 0
+  const peaks = Array.from(claims.values(), (own) =>
+    Math.max(0, ...stepsOf(own).flatMap(({ at, now }) => (at >= healedAt ? [now] : []))),
+  )
+  return Math.max(0, ...peaks.map((peak) => limit - peak))
+}
+
+/** The deliveries that began less than the period after the one that is as many before as the limit is: a claim counts for the whole period. */
+function rushedOf(claims: Claims, rate: Limits['rate']): string[] {
+  if (rate === undefined) return []
+  return Array.from(claims, ([place, own]) =>
+    own.flatMap(({ id, from }, at) => {
+      const first = own[at - rate.max]
+      if (first === undefined || from - first.from >= rate.perMs) return []
+      return [`${id} was claimed at ${from}, and ${place} had had ${rate.max} since ${first.from}`]
+    }),
+  ).flat()
 }
 
 /** A tick is a message of its own in each shard that made it. */
@@ -215,7 +291,7 @@ function skippedOf(histories: ReadonlyMap<string, History>): string[] {
 /** The problems in a result. */
 export function problemsOf(findings: Findings, allowed: Allowance, latenessMs: number): string[] {
   const problems: string[] = []
-  for (const kind of [...WRONGS, ...BROKEN, 'excess', 'crowded', 'skipped', 'doubled'] as const) {
+  for (const kind of [...WRONGS, ...BROKEN, ...COUNTED]) {
     const limit = allowed[kind] ?? 0
     if (findings[kind] > limit) problems.push(`${findings[kind]} ${kind}, at most ${limit} may be`)
   }
@@ -230,7 +306,16 @@ export function problemsOf(findings: Findings, allowed: Allowance, latenessMs: n
 }
 
 /** The numbers that the report names only if they are not 0. */
-const NAMES: readonly string[] = [...WRONGS, ...BROKEN, 'batches', 'waited', 'doubled', 'disordered']
+const NAMES: readonly string[] = [
+  ...WRONGS,
+  ...BROKEN,
+  'batches',
+  'waited',
+  'rushed',
+  'unused',
+  'doubled',
+  'disordered',
+]
 
 /** One line for people. */
 export function lineOf(findings: Findings): string {

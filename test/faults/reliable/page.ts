@@ -19,6 +19,8 @@ const LIMITED = [
   'again',
   'denied',
   'excess',
+  'crowded',
+  'rushed',
   'skipped',
   'doubled',
 ] as const

@@ -1,13 +1,13 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { plant as planted } from '../../simulation/plant.js'
 import { bundle } from '../bench/program.js'
-import type { ClusterStage } from '../bench/stage.js'
+import type { Stage } from '../bench/stage.js'
 import { SEED_STEP } from '../bench/suite.js'
 import { WorkerPool } from '../bench/worker-pool.js'
 import { ReliableBench, problemsOf, type ReliableParams } from './bench.js'
 import type { Job } from './job.js'
-import { shardSources, type Plant } from './plants.js'
-import { scenarioOf } from './scenarios.js'
+import { reliableSources, type Plant } from './plants.js'
+import { scenarioOf, type ReliableScenario } from './scenarios.js'
 
 /** One that needs a certain moment gets so many rounds. */
 const ROUNDS = 3
@@ -25,11 +25,12 @@ export interface Search {
 /** Plays the scenario that shows a fault with processes that have it, until it is found. */
 export async function findPlant(
   plant: Plant,
-  { stage, seed, ...params }: Omit<ReliableParams, 'stage'> & { readonly stage: ClusterStage },
+  scenarios: readonly ReliableScenario[],
+  { stage, seed, ...params }: Omit<ReliableParams, 'stage'> & { readonly stage: Stage },
 ): Promise<Search> {
-  const program = await bundle('reliable-faults', { worker: WORKER }, planted(plant, shardSources()))
+  const program = await bundle('reliable-faults', { worker: WORKER }, planted(plant, reliableSources()))
   const processes = new WorkerPool<Job>(pathToFileURL(program.paths.worker))
-  const scenario = scenarioOf(plant.shownBy)
+  const scenario = scenarioOf(scenarios, plant.shownBy)
   try {
     for (let rounds = 1; ; rounds++) {
       await stage.healthy()

@@ -1,6 +1,8 @@
-import { begin, replace, sources, type Fault } from '../../simulation/plant.js'
+import { createHash } from 'node:crypto'
+import { reliablePoll } from '../../../src/store/scripts/generated.js'
+import { begin, replace, sources, type Change, type Fault } from '../../simulation/plant.js'
 
-/** A fault that a change could bring into sharded reliable queues, and the check that must show it. */
+/** A fault that a change could bring into reliable queues, and the check that must show it. */
 export interface Plant extends Fault {
   /** Runs also in the short form, because it is found soon and each time. */
   readonly isShort?: true
@@ -84,7 +86,47 @@ export const PLANTS: readonly Plant[] = [
   },
 ]
 
+const KILLED = 'limits over all processes: SIGKILL of all consumers'
+
+/** Those of a queue with limits over all processes. */
+export const LIMIT_PLANTS: readonly Plant[] = [
+  {
+    what: 'a poll does not heed the concurrency of the queue',
+    isShort: true,
+    shownBy: KILLED,
+    foundAs: /^\d+ crowded,/,
+    changes: [inPoll('want = math.min(want, math.max(0, concurrency - claims))', '')],
+  },
+  {
+    what: 'a poll does not heed the rate of the queue',
+    shownBy: KILLED,
+    foundAs: /^\d+ rushed,/,
+    changes: [inPoll('want = math.min(want, math.max(0, rate.max - window.sum))', '')],
+  },
+  {
+    what: 'the slot of a message whose visibility has ended is not free again',
+    shownBy: KILLED,
+    isStuck: true,
+    foundAs: /^\d+ unused,|messages are neither acknowledged nor dead letters/,
+    changes: [
+      inPoll(
+        'if concurrency then\n    claims = claimsNow(inFlight, now)\n',
+        "if concurrency then\n    claims = claimsNow(inFlight, now) + redis.call('HINCRBY', config, 'leaked', returned)\n",
+      ),
+    ],
+  },
+]
+
+/** Changes the script that claims messages. */
+function inPoll(from: string, to: string): Change {
+  const parts = reliablePoll.source.split(from)
+  if (parts.length !== 2) throw new Error(`the script has ${parts.length - 1} times: ${from}`)
+  const source = parts.join(to)
+  const sha1 = createHash('sha1').update(source).digest('hex')
+  return replace('ReliableStore.poll', 'scripts.poll.source', JSON.stringify({ ...reliablePoll, source, sha1 }))
+}
+
 /** The places in the source where a fault can be planted. */
-export function shardSources(): ReturnType<typeof sources> {
-  return sources().filter(({ fileName }) => /^(sharding|reliable)\//.test(fileName))
+export function reliableSources(): ReturnType<typeof sources> {
+  return sources().filter(({ fileName }) => /^(sharding|reliable|store)\//.test(fileName))
 }

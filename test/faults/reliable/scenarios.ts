@@ -14,7 +14,7 @@ import {
 import type { AnyScenario } from '../scenarios/scenario.js'
 import { VISIBILITY_MS, type ReliableBench, type Result } from './bench.js'
 import { keysOf } from './contents.js'
-import type { Allowance } from './findings.js'
+import type { Allowance, Limits } from './findings.js'
 import { POISON_LIMIT } from './job.js'
 
 export type ReliableScenario<S extends Stage = Stage> = AnyScenario<S, ReliableBench, Result, Allowance>
@@ -129,6 +129,29 @@ export const limited: readonly ReliableScenario<StandaloneStage>[] = [...consume
   (scenario) => ({ ...scenario, name: `groups: ${scenario.name}` }),
 )
 
+/** Of the queue, over all processes: fewer messages than the consumers take at once, and fewer deliveries than they can handle. */
+export const LIMITS = { concurrency: 8, rate: { max: 60, perMs: 500 } } satisfies Limits
+
+/** What was added before and after the fault waits for the rate: some 700 messages, at 120 a second. */
+const RATED: Allowance = { laterMs: 10_000 }
+
+/** The same with limits of the whole queue. Hundreds of messages before and after the fault reach both limits. */
+export const overall: readonly ReliableScenario<StandaloneStage>[] = [...consumers, ...server.slice(0, 1)].map(
+  (scenario) => reachingLimits({ ...scenario, allowed: RATED }),
+)
+
+function reachingLimits<S extends Stage>({ name, fault, ...scenario }: ReliableScenario<S>): ReliableScenario<S> {
+  return {
+    ...scenario,
+    name: `limits over all processes: ${name}`,
+    async fault(bench, stage) {
+      await pileUp(bench)
+      await fault(bench, stage)
+      await pileUp(bench)
+    },
+  }
+}
+
 /** The same with batches, each of which ends once, and with waits for the end of messages. */
 export const awaited: readonly ReliableScenario<StandaloneStage>[] = [...consumers, ...server.slice(0, 2)].map(
   ({ name, fault }) => ({ name: `batches and waits: ${name}`, fault, also: hadBatches }),
@@ -159,6 +182,23 @@ export const limitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
     allowed: { ...FORGOTTEN, crowded: 200 },
     fault: (_, stage) => killMaster(stage),
   },
+]
+
+/**
+ * The new master does not know the claims of the last moment, which no replica had: they count neither for its rate nor as in flight. Their visibility and
+ * their period end soon, and what it claims itself until then is within its limits.
+ */
+export const overallSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
+  reachingLimits({
+    name: 'SIGKILL of the master under consumers: the sentinels choose another',
+    allowed: {
+      ...FORGOTTEN,
+      ...RATED,
+      crowded: LIMITS.rate.max * Math.ceil(VISIBILITY_MS / LIMITS.rate.perMs),
+      rushed: LIMITS.rate.max,
+    },
+    fault: (_, stage) => killMaster(stage),
+  }),
 ]
 
 /** Also lost are the ends of batches, which then end once more, and their closing: the producer closes them again, with another last message. */
@@ -297,8 +337,11 @@ export const sharded: readonly ReliableScenario<ClusterStage>[] = [
 ]
 
 /** The same with bugs in the library: each of these scenarios shows one. */
-export function scenarioOf(start: string): ReliableScenario<ClusterStage> {
-  const [found, another] = sharded.filter(({ name }) => name.startsWith(start))
+export function scenarioOf<S extends Stage>(
+  scenarios: readonly ReliableScenario<S>[],
+  start: string,
+): ReliableScenario<S> {
+  const [found, another] = scenarios.filter(({ name }) => name.startsWith(start))
   if (found === undefined || another !== undefined) throw new Error(`"${start}" is not the start of one scenario`)
   return found
 }
