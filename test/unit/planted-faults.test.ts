@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { PLANTS } from '../faults/journal/plants.js'
 import { journalSources } from '../faults/journal/program.js'
-import { LIMIT_PLANTS, PLANTS as SHARD_PLANTS, reliableSources } from '../faults/reliable/plants.js'
+import { GROUP_PLANTS, LIMIT_PLANTS, PLANTS as SHARD_PLANTS, reliableSources } from '../faults/reliable/plants.js'
 import { BROKEN_VARIANTS, COSTLY_VARIANTS } from '../simulation/broken-variants.js'
 import { BROKEN_CLIENTS } from '../simulation/client/broken-variants.js'
 import { begin, drop, parse, plant, replace, setValue, sources, type Change } from '../simulation/plant.js'
@@ -94,7 +94,7 @@ describe('Planted faults', function () {
   const places = [
     ...[...BROKEN_VARIANTS, ...COSTLY_VARIANTS, ...BROKEN_CLIENTS].map((fault) => ({ fault, files: sources })),
     ...PLANTS.map((fault) => ({ fault, files: journalSources })),
-    ...[...SHARD_PLANTS, ...LIMIT_PLANTS].map((fault) => ({ fault, files: reliableSources })),
+    ...[...SHARD_PLANTS, ...GROUP_PLANTS, ...LIMIT_PLANTS].map((fault) => ({ fault, files: reliableSources })),
   ]
   for (const { fault, files } of places) {
     it(`src has the place of: ${fault.what}`, () => {

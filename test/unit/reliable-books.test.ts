@@ -214,6 +214,14 @@ describe('the books of the reliable fault bench', () => {
       expect(rushedOf(799), 'within the period').to.equal(1)
       expect(rushedOf(800), 'when it has ended').to.equal(0)
       expect(rushedOf(799, 3)).to.equal(0)
+      const ofGroup = (id: string, group: string, from: number): Entry[] => [
+        ['try', id, { at: 0, delay: 0, limit: LIMIT, poison: false, group }],
+        ...claimed(id, from).slice(1),
+      ]
+      const both = (group: string) =>
+        limitedTo({ groupRate: { max: 1, perMs: 300 } }, ofGroup('1', 'a', 500), ofGroup('2', group, 799)).rushed
+      expect(both('a'), 'of one group').to.equal(1)
+      expect(both('b'), 'of two groups').to.equal(0)
       const findings = limitedTo({ rate: { max: 1, perMs: 300 } }, claimed('1', 500), claimed('2', 700))
       const problems = problemsOf(findings, {}, 1_000_000).join('\n')
       expect(problems)

@@ -78,11 +78,12 @@ export class ReliableBench extends Fleet<Role, Job> {
   }
 
   async start(): Promise<void> {
-    const { concurrency, groupConcurrency, rate } = this.#limits
+    const { concurrency, groupConcurrency, rate, groupRate } = this.#limits
     const settings = {
       ...(concurrency !== undefined && { concurrency }),
       ...(groupConcurrency !== undefined && { groupConcurrency }),
       ...(rate !== undefined && { rateLimit: `${rate.max}/${rate.perMs}` }),
+      ...(groupRate !== undefined && { groupRateLimit: `${groupRate.max}/${groupRate.perMs}` }),
       ...(this.#load.waits === true && { keepCompleted: KEPT }),
     }
     if (Object.keys(settings).length > 0)

@@ -1,7 +1,8 @@
 import { cluster, sentinel, standalone, type Stage } from '../bench/stage.js'
 import type { ReliableParams } from './bench.js'
-import { LIMIT_PLANTS, PLANTS, type Plant } from './plants.js'
+import { GROUP_PLANTS, LIMIT_PLANTS, PLANTS, type Plant } from './plants.js'
 import {
+  GROUP_LIMITS,
   LIMITS,
   awaited,
   awaitedSentinels,
@@ -41,9 +42,9 @@ function whole({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
   return { limits: LIMITS, load: { ...load, everyMs: 84 } }
 }
 
-/** Enough groups that three messages at once are enough for each group. */
+/** Enough groups that the limits are enough for each group. */
 function limits({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
-  return { limits: { groupConcurrency: 3 }, load: { ...load, groups: 16 } }
+  return { limits: GROUP_LIMITS, load: { ...load, groups: 16 } }
 }
 
 /** Adds a batch of twelve now and then, therefore half as often, and waits for each message that is in no batch. */
@@ -58,13 +59,14 @@ function group<S extends Stage>(given: Group<S>): Group {
 export const groups: readonly Group[] = [
   group({ title: 'one server, every write on disk', start: standalone, scenarios: [...consumers, ...server] }),
   group({
-    title: 'groups with at most three messages at once, one server, every write on disk',
+    title: 'groups with limits, one server, every write on disk',
     start: standalone,
     scenarios: limited,
     bench: limits({}),
+    plants: GROUP_PLANTS,
   }),
   group({
-    title: 'groups with at most three messages at once, three sentinels, a master and two replicas',
+    title: 'groups with limits, three sentinels, a master and two replicas',
     start: sentinel,
     scenarios: limitedSentinels,
     bench: limits(replicated(2)),

@@ -38,7 +38,7 @@ export interface Findings extends Wrongs {
   readonly excess: number
   /** The number of deliveries that began while their queue or their group had its most messages in flight. */
   readonly crowded: number
-  /** The number of deliveries that began while their queue had had its most deliveries of the period. */
+  /** The number of deliveries that began while their queue or their group had had its most deliveries of the period. */
   readonly rushed: number
   /** The number of slots of the queue that were never all in use after the healing, as if they had leaked. */
   readonly unused: number
@@ -60,8 +60,14 @@ export interface Limits {
   /** The most messages that consumers may have at once, of a queue and of one group. */
   readonly concurrency?: number
   readonly groupConcurrency?: number
-  /** The most deliveries of a queue in any period. */
-  readonly rate?: { readonly max: number; readonly perMs: number }
+  /** The most deliveries in any period. */
+  readonly rate?: Rate
+  readonly groupRate?: Rate
+}
+
+interface Rate {
+  readonly max: number
+  readonly perMs: number
 }
 
 export interface More {
@@ -111,7 +117,7 @@ export function findingsOf(
   const byGroup = claimsBy(histories, ({ plan }) => plan?.group)
   const crowd = [...crowdedOf(byQueue, limits.concurrency), ...crowdedOf(byGroup, limits.groupConcurrency)]
   if (crowd[0] !== undefined) examples.push(`crowded: ${crowd[0]}`)
-  const rush = rushedOf(byQueue, limits.rate)
+  const rush = [...rushedOf(byQueue, limits.rate), ...rushedOf(byGroup, limits.groupRate)]
   if (rush[0] !== undefined) examples.push(`rushed: ${rush[0]}`)
   const skips = skippedOf(histories)
   if (skips[0] !== undefined) examples.push(`skipped: ${skips[0]}`)
@@ -218,7 +224,7 @@ function unusedOf(claims: Claims, limit: number | undefined, healedAt: number): 
 }
 
 /** The deliveries that began less than the period after the one that is as many before as the limit is: a claim counts for the whole period. */
-function rushedOf(claims: Claims, rate: Limits['rate']): string[] {
+function rushedOf(claims: Claims, rate: Rate | undefined): string[] {
   if (rate === undefined) return []
   return Array.from(claims, ([place, own]) =>
     own.flatMap(({ id, from }, at) => {

@@ -88,6 +88,16 @@ export const PLANTS: readonly Plant[] = [
 
 const KILLED = 'limits over all processes: SIGKILL of all consumers'
 
+/** Those of groups with limits. */
+export const GROUP_PLANTS: readonly Plant[] = [
+  {
+    what: 'a turn does not heed the rate of a group',
+    shownBy: 'groups: event loops of all consumers blocked',
+    foundAs: /^\d+ rushed,/,
+    changes: [inPoll('if groups.rate then most = math.min(most, groups.rate.max - state.window.sum) end', '')],
+  },
+]
+
 /** Those of a queue with limits over all processes. */
 export const LIMIT_PLANTS: readonly Plant[] = [
   {
@@ -104,14 +114,13 @@ export const LIMIT_PLANTS: readonly Plant[] = [
     changes: [inPoll('want = math.min(want, math.max(0, rate.max - window.sum))', '')],
   },
   {
-    what: 'the slot of a message whose visibility has ended is not free again',
+    what: 'one slot is never free again after a visibility has ended',
     shownBy: KILLED,
-    isStuck: true,
-    foundAs: /^\d+ unused,|messages are neither acknowledged nor dead letters/,
+    foundAs: /^1 unused,/,
     changes: [
       inPoll(
         'if concurrency then\n    claims = claimsNow(inFlight, now)\n',
-        "if concurrency then\n    claims = claimsNow(inFlight, now) + redis.call('HINCRBY', config, 'leaked', returned)\n",
+        "if concurrency then\n    claims = claimsNow(inFlight, now) + math.min(1, redis.call('HINCRBY', config, 'leaked', returned))\n",
       ),
     ],
   },

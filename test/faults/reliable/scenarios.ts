@@ -124,9 +124,15 @@ export const server: readonly ReliableScenario<StandaloneStage>[] = [
   },
 ]
 
+/** Of each group. The messages of one become visible half as often, so some wait for the rate also without a fault. */
+export const GROUP_LIMITS = { groupConcurrency: 3, groupRate: { max: 6, perMs: 500 } } satisfies Limits
+
+/** What a fault has left of a group waits for its rate: some 20 messages, at 12 a second. */
+const GROUP_RATED: Allowance = { laterMs: 5_000 }
+
 /** The same with limits and turns: they are not exceeded, and each slot comes back. */
 export const limited: readonly ReliableScenario<StandaloneStage>[] = [...consumers, ...server.slice(0, 1)].map(
-  (scenario) => ({ ...scenario, name: `groups: ${scenario.name}` }),
+  (scenario) => ({ ...scenario, name: `groups: ${scenario.name}`, allowed: GROUP_RATED }),
 )
 
 /** Of the queue, over all processes: fewer messages than the consumers take at once, and fewer deliveries than they can handle. */
@@ -175,11 +181,11 @@ export const crowded: readonly ReliableScenario<StandaloneStage>[] = consumers.s
  */
 const FORGOTTEN: Allowance = { overlapping: 200, late: 200, again: 200, denied: 200, excess: POISON_LIMIT }
 
-/** A claim that is forgotten holds no slot, either. */
+/** A claim that is forgotten holds no slot, either, and does not count for the rate. */
 export const limitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
   {
     name: 'groups: SIGKILL of the master under consumers: the sentinels choose another',
-    allowed: { ...FORGOTTEN, crowded: 200 },
+    allowed: { ...FORGOTTEN, ...GROUP_RATED, crowded: 200, rushed: 200 },
     fault: (_, stage) => killMaster(stage),
   },
 ]
