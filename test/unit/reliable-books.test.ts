@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { allowedIn } from '../faults/bench/suite.js'
 import type { Remains } from '../faults/reliable/contents.js'
 import { findingsOf, lineOf, problemsOf, WRONGS, type Findings, type Limits } from '../faults/reliable/findings.js'
 import { batchesOf, endOf, historiesOf, type Delivery } from '../faults/reliable/history.js'
@@ -538,6 +539,12 @@ describe('the books of the reliable fault bench', () => {
     expect(problemsOf({ ...good, latestMs: 1_002 }, { laterMs: 1 }, 1_000)[0]).to.match(/^1002 ms late .* 1001 may be/)
     expect(problemsOf({ ...good, acknowledged: 0 }, {}, 1_000)[0]).to.equal('nothing was acknowledged')
     expect(problemsOf({ ...good, dead: 0 }, {}, 1_000)[0]).to.equal('there is no dead letter')
+  })
+
+  it('each takeover of one fault may forget as much as one alone', () => {
+    expect(allowedIn(0, { again: 2, laterMs: 10 })).to.deep.equal({ again: 2, laterMs: 10 })
+    expect(allowedIn(3, { again: 2, disordered: 0 })).to.deep.equal({ again: 6, disordered: 0 })
+    expect(allowedIn(3)).to.deep.equal({})
   })
 
   it('the line for people has each count, and of the wrongs those there are', () => {

@@ -16,6 +16,8 @@ export interface Stage {
   to(port: number): Promise<Redis>
   /** Resolves when the servers work. */
   healthy(): Promise<void>
+  /** How often another server has become master so far, where sentinels choose it. */
+  takeovers?(): number
   stop(): Promise<void>
 }
 
@@ -66,6 +68,7 @@ export async function standalone({
 export async function sentinel(): Promise<ReplicatedStage> {
   const setup = await startSentinel({ replicas: 2 })
   const raw = rawConnections()
+  const seen = await Promise.all(setup.sentinels.map(async ({ port }) => countTakeovers(await raw.to(port))))
   const master = async (): Promise<Redis> => raw.to(await setup.masterPort())
   return {
     name: 'sentinel',
@@ -75,6 +78,7 @@ export async function sentinel(): Promise<ReplicatedStage> {
     to: (port) => raw.to(port),
     masterPort: () => setup.masterPort(),
     promote: () => setup.promote(),
+    takeovers: () => Math.max(...seen.map((count) => count())), // a sentinel that is late can learn of several at once
     async healthy() {
       await setup.agreed()
       await eventually(
@@ -148,6 +152,13 @@ export async function cluster(): Promise<ClusterStage> {
       await setup.stop()
     },
   }
+}
+
+async function countTakeovers(sentinel: Redis): Promise<() => number> {
+  let count = 0
+  sentinel.on('message', () => count++)
+  await sentinel.subscribe('+switch-master')
+  return () => count
 }
 
 /** The bench's own connections, one per server, which are not part of the test. */
