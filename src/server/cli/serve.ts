@@ -26,8 +26,8 @@ async function main(): Promise<void> {
     // a start mostly reads modules: commands that only check settings need few of them
     const { startService } = await import('../service/service.js')
     const service = await startService(settings, version)
+    endWith(service) // before the greeting: who reads it can stop the service
     greet(service, settings)
-    endWith(service)
   } catch (error) {
     console.error(
       error instanceof ConfigError ? mistakesOf(error) : error instanceof Error ? error.message : String(error),
