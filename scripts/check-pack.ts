@@ -1,11 +1,14 @@
 // `npm run test:pack`: what a user gets. Packs the library, installs the tarball into an empty project, and tries what
 // the source tree cannot show: the exports, the types as a consumer sees them, the command line, a missing optional
 // dependency, and the files inside.
+//
+//   npm run test:pack -- --only service      the checks with this in their name
 import { spawnSync } from 'node:child_process'
 import { buildSync } from 'esbuild'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, posix } from 'node:path'
+import { parseArgs } from 'node:util'
 import { ensureBuilt } from './ensure-built.js'
 import { npm, root } from './ensure-installed.mjs'
 import { firstStart, type FirstStart } from './pack/first-start.js'
@@ -19,16 +22,24 @@ const installed = join(project, 'node_modules/redelayed')
  * hundred of them.
  */
 const MOST_BARE_STARTS = 60
-/** At most, from the start of the packed program until it has printed its commands; the quickest of several starts counts, as a machine of CI does other things meanwhile. */
+/**
+ * At most, from the start of the packed program until it has printed its commands. A quiet machine needs less than a third of it (docs/service.md has
+ * the figure). CI runs this check beside other steps, whose load makes the start several times as long, so it allows more and takes the quickest of
+ * several starts; the processor time above finds a start that itself became slower.
+ */
 const MOST_START_MS = 15_000
 const MOST_STARTS = 3
 /** What one command of a tool may take. */
 const TOOL_MS = 120_000
+const { only = '' } = parseArgs({ options: { only: { type: 'string' } } }).values
+/** What all others need. */
+const FIRST = 'it packs'
 let passed = 0
 let failed = 0
 
 /** @param action throws with a reason when the check fails */
 function check(what: string, action: () => void) {
+  if (what !== FIRST && !what.includes(only)) return
   try {
     action()
     passed++
@@ -216,7 +227,7 @@ let files: string[] = []
 let tarball = ''
 
 ensureBuilt()
-check('it packs', () => {
+check(FIRST, () => {
   const pack = npm(['pack', '--json', '--ignore-scripts', '--pack-destination', project], {
     cwd: root,
     stdio: 'pipe',
