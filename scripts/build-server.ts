@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildUi } from './page-bundle.js'
-import { ensureBuilt } from './ensure-built.js'
+import { ensureBuilt, markServerBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 
 ensureInstalled(root, { workspaces: true })
@@ -16,3 +16,4 @@ if (status !== 0) process.exit(status ?? 1)
 chmodSync(join(server, 'dist/cli/main.js'), 0o755)
 console.log('Built src/server/dist/')
 console.log(await buildUi())
+markServerBuilt()

@@ -1,12 +1,12 @@
 // `npm run test:tour`: runs all commands of docs/tour.md, one after another in one shell, in an empty folder, with the packed library and a
 // Redis of its own, and compares what they print. Ends with the line `N passed, N failed`: one for each block of commands.
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureBuilt } from './ensure-built.js'
 import { npm, root } from './ensure-installed.mjs'
 import { describe, findRedis } from './redis.js'
+import { runShell } from './tour/shell.js'
 import { differences, stepsOf } from './tour/steps.js'
 
 const PAGE = 'docs/tour.md'
@@ -33,7 +33,7 @@ try {
     join(dir, 'tour.sh'),
     `set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n${commands.join(`\necho '${BORDER}'\n`)}`,
   )
-  const { output, code } = await run()
+  const { output, code } = await runShell('exec sh tour.sh', { cwd: dir, limitMs: LIMIT_MS })
   const outputs = output.split(`${BORDER}\n`)
   for (const [index, { line, expected }] of steps.entries()) {
     const printed = outputs[index]
@@ -51,22 +51,3 @@ try {
 }
 console.log(`${steps.length - failed} passed, ${failed} failed`)
 process.exit(failed > 0 ? 1 : 0)
-
-/** Runs the commands; what they print on both outputs, in its order. */
-function run(): Promise<{ output: string; code: number | null }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('sh', ['-c', 'exec sh tour.sh 2>&1'], {
-      cwd: dir,
-      stdio: ['ignore', 'pipe', 'inherit'],
-      detached: true,
-    })
-    const timer = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), LIMIT_MS)
-    let output = ''
-    child.stdout.on('data', (bytes: Buffer) => (output += bytes.toString()))
-    child.once('error', reject)
-    child.once('close', (code) => {
-      clearTimeout(timer)
-      resolve({ output, code })
-    })
-  })
-}
