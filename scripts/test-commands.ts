@@ -53,7 +53,7 @@ const NOT_RUN: readonly { readonly page: string; readonly first: string; readonl
   },
 ]
 const OTHER_TEST = 'docs/tour.md'
-const LIMIT_MS = 45_000
+const LIMIT_MS = 120_000
 const MOST_OUTPUT = 3_000
 /** The commands that Ctrl-C ends, and what they print when they are up. */
 const RUN_ON: readonly (readonly [command: RegExp, until: RegExp])[] = [

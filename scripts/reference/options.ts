@@ -182,7 +182,7 @@ export function splitDoc(doc: string, name: string, type: string): { text: strin
         byDefault = given
         return false
       }
-      if (range === '' && /^(\d[\d,]* to \d|At (least|most) \d)/.test(clean)) {
+      if (range === '' && /^(\d[\d,]*(?: millisecond)? to \d|At (least|most) \d)/.test(clean)) {
         range = clean
         return false
       }

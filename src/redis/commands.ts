@@ -270,26 +270,22 @@ export class Commands implements Sender {
     return performance.now() + this.#connectTimeout
   }
 
-  async #again({ thrown, client, command, args, resend, startedAt, continues }: Failed): Promise<unknown> {
+  /** Repeats a failed call until it succeeds, or may not be repeated: then with the error of the last attempt. */
+  async #again(failed: Failed): Promise<unknown> {
+    const { command, args, resend, startedAt, continues } = failed
     const demotedUntil = this.#giveUpAt()
+    const retries = { left: MAX_RETRIES }
+    let { thrown, client } = failed
     let mayBeDone = false
-    for (let broken = 0; ;) {
+    for (;;) {
       const last = this.#errorOf(thrown)
       mayBeDone ||= resend !== 'reads' && mayBeCarriedOut(last)
       const error = mayBeDone ? asUnknown(last, this.#topology.address) : last
-      const now = performance.now()
       const isDemoted = this.#isDemoted(client, last)
-      if (isDemoted) {
-        if (now >= demotedUntil) throw error
-      } else {
-        if (this.#closed || !this.isInTime(startedAt) || !mayRepeat(thrown, last, resend)) throw error
-        const recovering = this.#topology.recover()
-        // silent nodes may be asked for the slots one after the other; Node's timers can be a millisecond early
-        if (recovering !== undefined) await atMost(startedAt + this.#limit - now + 1, recovering)
-        else if (broken++ >= MAX_RETRIES) throw error
-        if (resend === 'undoes' && mayBeCarriedOut(last) && !(await this.#isOver(args, startedAt))) throw error
-      }
-      if (this.#closed) throw error
+      const mayRepeat = isDemoted
+        ? performance.now() < demotedUntil
+        : isRepeatable(thrown, last, resend) && (await this.#recovered(failed, last, retries))
+      if (!mayRepeat || this.#closed) throw error
       try {
         const isRest = continues && !isDemoted // after a failover the call may take longer
         client = await (isRest ? this.#connectedBy(startedAt) : this.#topology.commands())
@@ -301,6 +297,20 @@ export class Commands implements Sender {
         thrown = again
       }
     }
+  }
+
+  /** Whether, after a wait for the recovery, there is time for another attempt, and the last one can no longer be carried out beside it. */
+  async #recovered(
+    { args, resend, startedAt }: Failed,
+    last: RedelayedError,
+    retries: { left: number },
+  ): Promise<boolean> {
+    if (this.#closed || !this.isInTime(startedAt)) return false
+    const recovering = this.#topology.recover()
+    // silent nodes may be asked for the slots one after the other
+    if (recovering !== undefined) await atMost(this.#msLeft(startedAt), recovering)
+    else if (retries.left-- === 0) return false
+    return resend !== 'undoes' || !mayBeCarriedOut(last) || (await this.#isOver(args, startedAt))
   }
 
   /** Whether a script that may be on its way to the server can no longer be carried out. */
@@ -367,7 +377,7 @@ function asUnknown(error: RedelayedError, address: string): RedelayedError {
 }
 
 /** Whether a failed command may be sent again: if it met a closing socket or may be repeated, but not after a failed wait for a connection. */
-function mayRepeat(thrown: unknown, error: RedelayedError, resend: Resend | undefined): boolean {
+function isRepeatable(thrown: unknown, error: RedelayedError, resend: Resend | undefined): boolean {
   if (thrown === error || !(error instanceof ConnectionError)) return false
   return resend !== undefined || error.outcome === 'not-applied'
 }

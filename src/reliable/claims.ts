@@ -20,7 +20,7 @@ export interface PollOptions {
    * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it the call does not wait.
    */
   readonly timeout?: Duration | undefined
-  /** For how many milliseconds no other consumer gets the message. 1 to 365 days; default: the queue's configuration, else 30,000. */
+  /** For how many milliseconds no other consumer gets the message. 1 millisecond to 365 days; default: the queue's configuration, else 30,000. */
   readonly visibilityTimeout?: Duration | undefined
   /** `'auto'` acknowledges the message before the call resolves: at most once. Default `'manual'`. */
   readonly acknowledge?: 'manual' | 'auto' | undefined

@@ -19,7 +19,7 @@ export interface RateLimitConfig {
 
 /** The configuration of a queue, stored in Redis, for all processes. A setting that is not set has its default. */
 export interface ReliableQueueConfig {
-  /** For how many milliseconds no other consumer gets a message that was handed out. 1 to 365 days; default 30,000. */
+  /** For how many milliseconds no other consumer gets a message that was handed out. 1 millisecond to 365 days; default 30,000. */
   readonly visibilityTimeout?: Duration | null | undefined
   /** The most deliveries of a message. 1 to 1,000,000; default 10. */
   readonly deliveryLimit?: number | null | undefined
