@@ -5,6 +5,7 @@ import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { PrefetchBuffer } from '../queues/context.js'
 import type { ShardSource } from './shard-source.js'
+import { Surplus } from './surplus.js'
 import { WaiterQueue, type WaiterOptions } from '../queues/waiter-queue.js'
 
 /** How long waits continue without a waiter: a consumer in a loop calls again at once. */
@@ -75,8 +76,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   readonly #linger: DeadlineTimer
   readonly #retry: DeadlineTimer
   readonly #headStart: DeadlineTimer
-  /** Elements that were popped beyond what the waiters wanted, the first popped first. */
-  #surplus: { shard: Shard<E>; element: E }[] = []
+  readonly #surplus: Surplus<Shard<E>, E>
   /** Shards whose elements were put back: they are served first, or a slow consumer would only ever see the fastest shard. */
   readonly #owed = new Set<Shard<E>>()
   #interruption = new AbortController()
@@ -89,6 +89,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   constructor(params: ShardedConsumerParams<E>) {
     this.#params = params
     this.#clock = params.clock
+    this.#surplus = new Surplus((element) => params.bytesOf?.(element) ?? 0)
     this.#shards = params.sources.map((source, index) => ({
       index,
       source,
@@ -113,14 +114,14 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   get holding(): boolean {
-    return this.#surplus.length > 0 || this.#shards.some((shard) => shard.returning !== undefined)
+    return !this.#surplus.isEmpty || this.#shards.some((shard) => shard.returning !== undefined)
   }
 
   /** Waits for 1 to `max` elements; resolves with none when the time is over, or rejects with the last error when all shards failed. */
   async take(max: number, options: WaiterOptions, maxBytes = Infinity): Promise<E[]> {
     if (options.signal?.aborted === true) throw toError(options.signal.reason)
     this.#enter()
-    if (this.#surplus.length > 0) return this.#takeSurplus(max, maxBytes)
+    if (!this.#surplus.isEmpty) return this.#takeSurplus(max, maxBytes)
     const taken = this.#waiters.add(max, options)
     const first = this.#first()
     if (first.length === 0) this.#serve()
@@ -232,7 +233,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   #deliver(shard: Shard<E>, elements: readonly E[]): void {
-    for (const element of this.#waiters.give(elements)) this.#surplus.push({ shard, element })
+    this.#surplus.add(shard, this.#waiters.give(elements))
     this.#settle()
   }
 
@@ -303,14 +304,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   #takeSurplus(max: number, maxBytes: number): E[] {
-    const elements: E[] = []
-    for (let bytes = 0; elements.length < max && bytes < maxBytes;) {
-      const next = this.#surplus[elements.length]
-      if (next === undefined) break
-      elements.push(next.element)
-      bytes += this.#bytesOf([next.element])
-    }
-    this.#surplus.splice(0, elements.length)
+    const elements = this.#surplus.take(max, maxBytes)
     this.#settle()
     return elements
   }
@@ -321,15 +315,10 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
 
   async #putBack(shard: Shard<E>): Promise<void> {
     if (shard.returning !== undefined) await shard.returning
-    const own = this.#surplus.filter((surplus) => surplus.shard === shard)
+    const own = this.#surplus.takeOf(shard)
     if (own.length === 0) return
-    this.#surplus = this.#surplus.filter((surplus) => surplus.shard !== shard)
-    const returning = this.#return(
-      shard,
-      own.map(({ element }) => element),
-    )
-    shard.returning = returning
-    await returning
+    shard.returning = this.#return(shard, own)
+    await shard.returning
     shard.returning = undefined
   }
 
@@ -345,8 +334,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
         return
       }
       this.#returnFailures++
-      const left = this.#waiters.give(elements)
-      this.#surplus.unshift(...left.map((element) => ({ shard, element })))
+      this.#surplus.addFirst(shard, this.#waiters.give(elements))
       this.#settle()
     }
   }

@@ -34,6 +34,9 @@ export function ownNodesOf(cluster: Cluster): OwnNodes {
  * addresses belong to the other one, or none has answered for a while.
  */
 export class OwnNodes {
+  readonly #cluster: Cluster
+  readonly #internals: Internals
+  readonly #refresh: Internals['refreshSlotsCache']
   #ids: ReadonlySet<string> = new Set()
   #addresses: readonly Address[] = []
   /** Whether a connection to an own node was ever ready: a table of unreachable addresses is not a reason to refuse all others. */
@@ -46,39 +49,58 @@ export class OwnNodes {
   #timer: NodeJS.Timeout | undefined
 
   constructor(cluster: Cluster) {
-    const own = cluster as unknown as Internals
-    const refresh = own.refreshSlotsCache.bind(cluster)
-    const round = (callback?: Callback): void => {
-      if (!own.isRefreshing) {
-        // ioredis forgets the nodes whose connections break
-        if (this.#since !== undefined) for (const address of this.#addresses) own.connectionPool.findOrCreate(address)
-        this.#asked = cluster.nodes('all').length
-        this.#strangers = 0
-      }
-      const wereRefused = this.#since !== undefined
-      refresh((error) => {
-        if (!error) {
-          this.#addresses = cluster.nodes('master').map(({ options: { host, port } }) => ({ host, port }))
-          this.#wasReached ||= cluster.nodes('all').some(({ status }) => status === 'ready')
-        }
-        if (!error || this.#strangers === 0 || isClosing(cluster)) {
-          callback?.(error)
-          return
-        }
-        const isReplaced = wereRefused && this.#isReplaced()
-        if (isReplaced) this.#ids = new Set()
-        // ioredis loses a request made within a callback
-        if (isReplaced || !wereRefused) process.nextTick(round, callback)
-        else {
-          callback?.(error)
-          clearTimeout(this.#timer)
-          this.#timer = setTimeout(() => cluster.status === 'ready' && cluster.refreshSlotsCache(), AGAIN_MS).unref()
-        }
-      })
-    }
-    own.refreshSlotsCache = round
+    this.#cluster = cluster
+    this.#internals = cluster as unknown as Internals
+    this.#refresh = this.#internals.refreshSlotsCache.bind(cluster)
+    this.#internals.refreshSlotsCache = (callback) => this.#refreshFrom(callback)
     cluster.on('end', () => clearTimeout(this.#timer))
     cluster.on('+node', (node: Redis) => node.once('ready', () => (this.#wasReached = true)))
+  }
+
+  /** The refresh of ioredis, which asks one node after the other until one returns a table that is accepted. */
+  #refreshFrom(callback?: Callback): void {
+    if (!this.#internals.isRefreshing) this.#beginRound()
+    const wereRefused = this.#since !== undefined
+    this.#refresh((error) => {
+      if (!error) this.#onAccepted()
+      const onlyStrangers = Boolean(error) && this.#strangers > 0 && !isClosing(this.#cluster)
+      if (onlyStrangers && this.#mayAskAgain(wereRefused)) {
+        // ioredis loses a request made within a callback
+        process.nextTick(() => this.#refreshFrom(callback))
+        return
+      }
+      callback?.(error)
+      if (onlyStrangers) this.#askLater()
+    })
+  }
+
+  #beginRound(): void {
+    // ioredis forgets the nodes whose connections break
+    if (this.#since !== undefined)
+      for (const address of this.#addresses) this.#internals.connectionPool.findOrCreate(address)
+    this.#asked = this.#cluster.nodes('all').length
+    this.#strangers = 0
+  }
+
+  #onAccepted(): void {
+    this.#addresses = this.#cluster.nodes('master').map(({ options: { host, port } }) => ({ host, port }))
+    this.#wasReached ||= this.#cluster.nodes('all').some(({ status }) => status === 'ready')
+  }
+
+  /** After the first refusals the own nodes are asked as well, and the other cluster's when the own one is gone. */
+  #mayAskAgain(wereRefused: boolean): boolean {
+    if (!wereRefused) return true
+    if (!this.#isReplaced()) return false
+    this.#ids = new Set()
+    return true
+  }
+
+  #askLater(): void {
+    clearTimeout(this.#timer)
+    const ask = (): void => {
+      if (this.#cluster.status === 'ready') this.#internals.refreshSlotsCache()
+    }
+    this.#timer = setTimeout(ask, AGAIN_MS).unref()
   }
 
   /**
