@@ -62,7 +62,7 @@ export const MEANINGS = {
   expires: {
     means: 'Redis deletes the key at that time, with all that is in it then, also messages that are added later.',
     repair:
-      'If no program should have set it, remove it: clearExpire for a delayed queue, PERSIST for a reliable one, whose consumers do so with some of their polls.',
+      'If it is not intended, remove it: clearExpire for a delayed queue, PERSIST for a reliable one, whose consumers do so with some of their polls.',
   },
   'setting-without-effect': {
     means: 'It is not a value of this setting, so the queue uses the default. setConfig did not write it.',

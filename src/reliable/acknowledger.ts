@@ -120,20 +120,20 @@ export class Acknowledger<T> implements MessageActions {
 
   async progress(given: ReliableMessage | Claim, value: unknown, options: ProgressOptions = {}): Promise<boolean> {
     onlyKnown('options', options, ['extend'])
-    const visibilityMs = extensionOf(options)
+    const extendMs = extensionOf(options)
     const bytes = this.#handle.encode(value as T, 'progress')
     if (bytes.length > MAX_PROGRESS_BYTES) throw new PayloadTooLargeError(bytes.length, MAX_PROGRESS_BYTES)
-    const isKept = await this.#keepProgress(given, bytes, visibilityMs)
+    const isKept = await this.#keepProgress(given, bytes, extendMs)
     if (isKept) this.#handle.context.hub.progress(this.#handle.name, given.id, value)
     return isKept
   }
 
-  async #keepProgress(given: ReliableMessage | Claim, bytes: Buffer, visibilityMs: number | null): Promise<boolean> {
-    const message = given instanceof ReliableMessage && visibilityMs !== null ? given : undefined
-    const heldUntil = visibilityMs === null || visibilityMs === AS_SET ? undefined : performance.now() + visibilityMs
+  async #keepProgress(given: ReliableMessage | Claim, bytes: Buffer, extendMs: number | null): Promise<boolean> {
+    const message = given instanceof ReliableMessage && extendMs !== null ? given : undefined
+    const heldUntil = extendMs === null || extendMs === AS_SET ? undefined : performance.now() + extendMs
     if (message) message.extensions++
     try {
-      const end = await this.#store.progress(given, bytes, visibilityMs)
+      const end = await this.#store.progress(given, bytes, extendMs)
       if (end !== null) message?.onExtended(end, heldUntil)
       return end !== null
     } finally {
@@ -174,7 +174,7 @@ export class Acknowledger<T> implements MessageActions {
 /** The extension of a progress in milliseconds; `null` for none. */
 function extensionOf({ extend = false }: ProgressOptions): number | null {
   if (typeof extend === 'boolean') return extend ? AS_SET : null
-  return durationMs('extend', extend, 1)
+  return visibilityMs('extend', extend)
 }
 
 export function giveBackOf(options: NegativeOptions = {}): GiveBack {

@@ -89,7 +89,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   constructor(params: ShardedConsumerParams<E>) {
     this.#params = params
     this.#clock = params.clock
-    this.#surplus = new Surplus((element) => params.bytesOf?.(element) ?? 0)
+    this.#surplus = new Surplus(params)
     this.#shards = params.sources.map((source, index) => ({
       index,
       source,

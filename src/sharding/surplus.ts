@@ -1,10 +1,15 @@
+interface Sizes<E> {
+  /** A method, so that a surplus of one element type is assignable to one of `unknown`. */
+  bytesOf?(element: E): number
+}
+
 /** Elements that a consumer has popped beyond what its waiters wanted, the first popped first. */
 export class Surplus<S, E> {
   #held: { readonly shard: S; readonly element: E }[] = []
-  readonly #bytesOf: (element: E) => number
+  readonly #sizes: Sizes<E>
 
-  constructor(bytesOf: (element: E) => number) {
-    this.#bytesOf = bytesOf
+  constructor(sizes: Sizes<E>) {
+    this.#sizes = sizes
   }
 
   get isEmpty(): boolean {
@@ -27,7 +32,7 @@ export class Surplus<S, E> {
       const next = this.#held[elements.length]
       if (next === undefined) break
       elements.push(next.element)
-      bytes += this.#bytesOf(next.element)
+      bytes += this.#sizes.bytesOf?.(next.element) ?? 0
     }
     this.#held.splice(0, elements.length)
     return elements

@@ -632,6 +632,7 @@ describe('reliable queue', () => {
         [() => queue.poll({ visibilityTimeout: 0 }), /visibility/],
         [() => queue.poll({ visibilityTimeout: '366d' }), /visibilityTimeout: .* from 1 to 31536000000/],
         [() => queue.extend([], '366d'), /visibilityTimeout: .* to 31536000000/],
+        [() => foreign.progress(1, { extend: '366d' }), /extend: .* to 31536000000/],
         [() => queue.setConfig({ visibilityTimeout: '366d' }), /visibilityTimeout: .* to 31536000000/],
         [() => queue.poll({ timeout: NaN }), /timeout/],
         [() => queue.pollMany({ count: 0 }), /count/],

@@ -266,7 +266,7 @@ describe('reliable-poll.lua', () => {
       after: having([taken(a, 1, NOW)], { config: [['visibilityTimeout', '77']] }),
       published: [NOW],
     },
-    ...['', 'soon'].map((visibility) => ({
+    ...['', 'soon', String(LONGEST + 1)].map((visibility) => ({
       what: `has 30 s when the queue says ${JSON.stringify(visibility)}`,
       before: having([a], { config: [['visibilityTimeout', visibility]] }),
       args: { visibilityMs: -1 },

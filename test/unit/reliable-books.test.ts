@@ -199,7 +199,7 @@ describe('the books of the reliable fault bench', () => {
     const limitedTo = (limits: Limits, ...entries: readonly Entry[][]) =>
       findingsOf(historiesOf(entries.flat()), HEALED, { left: new Set(), dead: [] }, { limits })
 
-    it('it may have so many messages at once, whatever their groups', () => {
+    it('it has at most `concurrency` messages at once, whatever their groups', () => {
       const three = (from: number) => [claimed('1', 500, 900), claimed('2', 600, 1_000), claimed('3', from)]
       const crowdedOf = (from: number, concurrency: number) => limitedTo({ concurrency }, ...three(from)).crowded
       expect(crowdedOf(899, 2), 'before one ended').to.equal(1)
@@ -209,12 +209,16 @@ describe('the books of the reliable fault bench', () => {
       expect(problems).to.include('1 crowded, at most 0').and.include('3 was claimed at 899, while the queue had 2')
     })
 
-    it('it may have so many deliveries in any period', () => {
+    it('it has at most `max` deliveries in any period of `perMs`', () => {
       const rushedOf = (from: number, max = 2) =>
         limitedTo({ rate: { max, perMs: 300 } }, claimed('1', 500), claimed('2', 700), claimed('3', from)).rushed
       expect(rushedOf(799), 'within the period').to.equal(1)
       expect(rushedOf(800), 'when it has ended').to.equal(0)
       expect(rushedOf(799, 3)).to.equal(0)
+      const fullestOf = (...at: number[]) =>
+        limitedTo({ rate: { max: 9, perMs: 300 } }, ...at.map((from, id) => claimed(`${id}`, from))).fullest
+      expect(fullestOf(500, 700, 799, 800, 1_400)).to.equal(3)
+      expect(fullestOf(500, 800)).to.equal(1)
       const ofGroup = (id: string, group: string, from: number): Entry[] => [
         ['try', id, { at: 0, delay: 0, limit: LIMIT, poison: false, group }],
         ...claimed(id, from).slice(1),

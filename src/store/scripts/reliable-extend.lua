@@ -46,7 +46,7 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 local now = milliseconds(ARGV[2])
 local visibility = tonumber(ARGV[3])
-if visibility < 0 then visibility = setting(stored(config, 'visibilityTimeout').visibilityTimeout, 1) or 30000 end
+if visibility < 0 then visibility = setting(stored(config, 'visibilityTimeout').visibilityTimeout, 1, LONGEST_VISIBILITY) or 30000 end
 local ending = math.min(now + math.min(visibility, LONGEST_VISIBILITY), 9007199254740991)
 local text, early = string.format('%.0f', ending), beforehand(ending)
 local begun = 5 + 2 * tonumber(ARGV[4]) -- the first message that is being handled

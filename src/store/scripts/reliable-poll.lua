@@ -141,7 +141,7 @@ local log = settings.changes and openLog(settings.changes)
 -- include shared/longest-visibility.lua
 
 local visibility = tonumber(ARGV[6])
-if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
+if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1, LONGEST_VISIBILITY) or 30000 end
 visibility = math.min(visibility, LONGEST_VISIBILITY, MAX - now)
 local ending = string.format('%.0f', now + visibility)
 local hiddenUntil = ending

@@ -58,7 +58,7 @@ local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
 if ends <= now or deliveryOf(deliveries, id) ~= delivery then return '' end
 local settings = stored(config, 'changes', 'visibilityTimeout')
 local visibility = tonumber(ARGV[3])
-if visibility and visibility < 0 then visibility = setting(settings.visibilityTimeout, 1) or 30000 end
+if visibility and visibility < 0 then visibility = setting(settings.visibilityTimeout, 1, LONGEST_VISIBILITY) or 30000 end
 local ending = visibility and math.min(now + math.min(visibility, LONGEST_VISIBILITY), 9007199254740991) or math.ceil(ends)
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.

@@ -98,11 +98,12 @@ async function play<B extends Runner<R>, R extends object, A extends object>(
 ): Promise<string[]> {
   const problems: string[] = []
   let found: R | undefined
+  let takeovers = 0
   const before = stage.takeovers?.() ?? 0
   try {
     await bench.start()
     const result = (found = await bench.round(() => scenario.fault(bench, stage)))
-    const takeovers = (stage.takeovers?.() ?? 0) - before
+    takeovers = (stage.takeovers?.() ?? 0) - before
     const line = takeovers > 1 ? `${judge.lineOf(result)}; ${takeovers} takeovers` : judge.lineOf(result)
     console.log(`        ${line}`)
     const wrong = judge.problemsOf(result, allowedIn(takeovers, scenario.allowed))
@@ -112,13 +113,14 @@ async function play<B extends Runner<R>, R extends object, A extends object>(
     problems.push(String(error instanceof Error ? error.stack : error))
   }
   problems.push(...(await bench.stop()))
-  note({ name: scenario.name, ...more, ...found, problems })
+  note({ name: scenario.name, ...more, ...found, takeovers, problems })
   return problems
 }
 
-/** On a busy machine sentinels can replace the new master as well, some times in one fault: each takeover forgets as much as the first. */
+/** On a busy machine sentinels can replace the new master as well, several times in one fault: each takeover forgets as much as the first. */
 export function allowedIn<A extends object>(takeovers: number, allowed?: A): A {
-  const limits = Object.entries(allowed ?? {}).map(([kind, most]) => [kind, Number(most) * Math.max(1, takeovers)])
+  const times = Math.max(1, takeovers)
+  const limits = Object.entries<number>({ ...allowed }).map(([kind, most]) => [kind, most * times])
   return Object.fromEntries(limits) as A
 }
 

@@ -40,6 +40,8 @@ export interface Findings extends Wrongs {
   readonly crowded: number
   /** The number of deliveries that began while their queue or their group had had its most deliveries of the period. */
   readonly rushed: number
+  /** The most deliveries of the queue in any period of its rate. */
+  readonly fullest: number
   /** The number of slots of the queue that were never all in use after the healing, as if they had leaked. */
   readonly unused: number
   /** The number of undelivered ticks of schedules between delivered ones. */
@@ -149,6 +151,7 @@ export function findingsOf(
     waited: messages.filter(({ wait }) => wait?.at(-1)?.how === 'completed').length,
     crowded: crowd.length,
     rushed: rush.length,
+    fullest: fullestOf(byQueue, limits.rate),
     unused: unusedOf(byQueue, limits.concurrency, healedAt),
     skipped: skips.length,
     doubled: doubled.length,
@@ -235,6 +238,18 @@ function rushedOf(claims: Claims, rate: Rate | undefined): string[] {
   ).flat()
 }
 
+function fullestOf(claims: Claims, rate: Rate | undefined): number {
+  if (rate === undefined) return 0
+  const counts = Array.from(claims.values(), (own) => {
+    let first = 0
+    return own.map(({ from }, at) => {
+      while (from - (own[first]?.from ?? from) >= rate.perMs) first++
+      return at - first + 1
+    })
+  }).flat()
+  return counts.reduce((most, count) => Math.max(most, count), 0)
+}
+
 /** A tick is a message of its own in each shard that made it. */
 function inParts(history: History): History[] {
   const parts = new Set(history.deliveries.map(({ part }) => part))
@@ -318,6 +333,7 @@ const NAMES: readonly string[] = [
   'batches',
   'waited',
   'rushed',
+  'fullest',
   'unused',
   'doubled',
   'disordered',

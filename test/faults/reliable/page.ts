@@ -3,7 +3,12 @@ import type { Findings } from './findings.js'
 
 /** A line of the report of a run: of a fault, or of one that was planted. */
 export type Line =
-  | (Partial<Findings> & { readonly name: string; readonly stage: string; readonly problems: readonly string[] })
+  | (Partial<Findings> & {
+      readonly name: string
+      readonly stage: string
+      readonly problems: readonly string[]
+      readonly takeovers?: number
+    })
   | { readonly plant: string; readonly stage: string; readonly rounds: number; readonly found?: string }
 
 const COUNTS = ['added', 'changed', 'delivered', 'acknowledged', 'dead'] as const
@@ -24,6 +29,8 @@ const LIMITED = [
   'skipped',
   'doubled',
 ] as const
+/** How often the sentinels chose another master. */
+const TAKEOVERS = 'takeovers' as const
 
 /** The findings of a run with faults of reliable queues. */
 export function pageOf(lines: readonly Line[], origin: string): string {
@@ -31,9 +38,11 @@ export function pageOf(lines: readonly Line[], origin: string): string {
     'name' in line && 'dead' in line ? [{ ...line, kind: line.stage, name: `${line.stage}: ${line.name}` }] : [],
   )
   const failed = lines.flatMap((line) => ('name' in line && line.problems.length > 0 ? [line] : []))
-  const heads = ['fault', 'times', ...COUNTS, ...NEVER, ...LIMITED, 'latest, ms']
+  const heads = ['fault', 'times', ...COUNTS, ...NEVER, ...LIMITED, TAKEOVERS, 'latest, ms']
   const cellsOf = (some: readonly (typeof faults)[number][]): number[] => [
-    ...[...COUNTS, ...NEVER, ...LIMITED].map((what) => some.reduce((all, line) => all + (line[what] ?? 0), 0)),
+    ...([...COUNTS, ...NEVER, ...LIMITED, TAKEOVERS] as const).map((what) =>
+      some.reduce((all, line) => all + (line[what] ?? 0), 0),
+    ),
     Math.max(0, ...some.map(({ latestMs = 0 }) => latestMs)),
   ]
   const text = [
@@ -43,7 +52,7 @@ export function pageOf(lines: readonly Line[], origin: string): string {
     '',
     `${faults.length} faults, ${failed.length} with something wrong. After each one everything is handled to the end and each message is judged; [reliability](../../docs/reliability.md#the-fault-bench)`,
     `says how. The columns from "${NEVER[0]}" to "${NEVER.at(-1)}" must be 0. Those from "${LIMITED[0]}" to "${LIMITED.at(-1)}" are what Redis may forget where a replica takes over that`,
-    'did not have the last writes, and ticks of schedules that moved to another shard; each fault has its limits, in `test/faults/reliable/scenarios.ts`. "latest": from the healing, or when a message became visible, until it was claimed.',
+    'did not have the last writes, and ticks of schedules that moved to another shard; each fault has its limits for each takeover of the sentinels, in `test/faults/reliable/scenarios.ts`. "latest": from the healing, or when a message became visible, until it was claimed.',
     '',
     ...table(heads, totals(faults, cellsOf)),
     ...wrongSection(failed.map(({ name, problems }) => ({ what: name, problems: [problems.join('; ')] }))),

@@ -128,11 +128,17 @@ export const LIMIT_PLANTS: readonly Plant[] = [
 
 /** Changes the script that claims messages. */
 function inPoll(from: string, to: string): Change {
-  const parts = reliablePoll.source.split(from)
-  if (parts.length !== 2) throw new Error(`the script has ${parts.length - 1} times: ${from}`)
-  const source = parts.join(to)
-  const sha1 = createHash('sha1').update(source).digest('hex')
-  return replace('ReliableStore.poll', 'scripts.poll.source', JSON.stringify({ ...reliablePoll, source, sha1 }))
+  const [place, pattern] = ['ReliableStore.poll', 'scripts.poll.source']
+  return {
+    ...replace(place, pattern, ''),
+    edit(node) {
+      const parts = reliablePoll.source.split(from)
+      if (parts.length !== 2) throw new Error(`the script has ${parts.length - 1} times: ${from}`)
+      const source = parts.join(to)
+      const sha1 = createHash('sha1').update(source).digest('hex')
+      return replace(place, pattern, JSON.stringify({ ...reliablePoll, source, sha1 })).edit(node)
+    },
+  }
 }
 
 /** The places in the source where a fault can be planted. */

@@ -136,7 +136,7 @@ export const limited: readonly ReliableScenario<StandaloneStage>[] = [...consume
 )
 
 /** Of the queue, over all processes: fewer messages than the consumers take at once, and fewer deliveries than they can handle. */
-export const LIMITS = { concurrency: 8, rate: { max: 60, perMs: 500 } } satisfies Limits
+export const LIMITS = { concurrency: 8, rate: { max: 12, perMs: 100 } } satisfies Limits
 
 /** What was added before and after the fault waits for the rate: some 700 messages, at 120 a second. */
 const RATED: Allowance = { laterMs: 10_000 }
@@ -155,6 +155,7 @@ function reachingLimits<S extends Stage>({ name, fault, ...scenario }: ReliableS
       await fault(bench, stage)
       await pileUp(bench)
     },
+    also: ({ fullest }) => void expect(fullest, 'deliveries in a period').to.be.at.least(LIMITS.rate.max),
   }
 }
 

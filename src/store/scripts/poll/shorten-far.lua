@@ -6,7 +6,7 @@ local function shortenFar()
   local far = namesOf(most, function(many)
     return redis.call('ZRANGEBYSCORE', inFlight, string.format('(%.0f', latest + LONGEST_VISIBILITY + 60000), '+inf', 'LIMIT', 0, many)
   end)
-  local at = latest + math.min(setting(settings.visibilityTimeout, 1) or 30000, LONGEST_VISIBILITY)
+  local at = latest + (setting(settings.visibilityTimeout, 1, LONGEST_VISIBILITY) or 30000)
   for _, member in ipairs(far) do redis.call('ZADD', inFlight, string.format('%.0f', at), member) end
   changed = changed + #far
   return #far == most

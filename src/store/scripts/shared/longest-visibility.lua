@@ -1,2 +1,2 @@
--- 365 days, as in src/reliable/visibility.ts. A longer setting was not stored by setConfig, and counts as this one.
+-- 365 days, as in src/reliable/visibility.ts. Another program has stored a longer setting, and it has no effect.
 local LONGEST_VISIBILITY = 31536000000
