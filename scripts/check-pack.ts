@@ -36,10 +36,12 @@ const { only = '' } = parseArgs({ options: { only: { type: 'string' } } }).value
 const FIRST = 'it packs'
 let passed = 0
 let failed = 0
+let matched = false
 
 /** @param action throws with a reason when the check fails */
 function check(what: string, action: () => void) {
   if (what !== FIRST && !what.includes(only)) return
+  matched ||= what.includes(only)
   try {
     action()
     passed++
@@ -440,5 +442,9 @@ check('source maps point at sources that are in the tarball', () => {
 })
 
 await checkServer()
+if (!matched) {
+  failed++
+  console.log(`FAILED  no check has "${only}" in its name`)
+}
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed > 0 ? 1 : 0)

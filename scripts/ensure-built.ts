@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { root } from './ensure-installed.mjs'
 
 const STAMP = join(root, '.cache/built')
@@ -24,7 +24,8 @@ export function markBuilt() {
 /** The same for src/server/dist, with the page. */
 export function ensureServerBuilt() {
   ensureBuilt()
-  if (existsSync(join(root, SERVER, 'dist/ui/index.html')) && isStamp(STAMP_OF_SERVER, hashOfServer())) return
+  const built = ['dist/cli/main.js', 'dist/ui/index.html'].every((path) => existsSync(join(root, SERVER, path)))
+  if (built && isStamp(STAMP_OF_SERVER, hashOfServer())) return
   build('build-server')
 }
 
@@ -60,14 +61,14 @@ function hashOfServer() {
   return hashOfSource() + hashOf(SERVER, isSource, ['scripts/build-server.ts', 'scripts/page-bundle.ts'])
 }
 
+/** `isWanted`: by the path below this checkout. */
 function hashOf(folder: string, isWanted: (path: string) => boolean, others: readonly string[]) {
   const hash = createHash('sha256')
   const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8', withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     .filter(isWanted)
     .sort()
-  for (const file of [...files, ...others.map((name) => join(root, name))])
-    hash.update(file.slice(root.length)).update(readFileSync(file))
+  for (const file of [...files, ...others]) hash.update(file).update(readFileSync(join(root, file)))
   return hash.digest('hex')
 }

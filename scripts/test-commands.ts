@@ -22,6 +22,12 @@ const NOT_RUN: readonly { readonly page: string; readonly first: string; readonl
   { page: 'README.md', first: 'npm install redelayed', reason: 'the tour runs it, with the packed library' },
   { page: 'README.md', first: 'npm run demo', reason: 'the demo and the tests are steps of CI' },
   { page: 'docs/clients.md', first: '#!/bin/sh', reason: 'npm run test:clients runs this file' },
+  { page: 'docs/examples/README.md', first: 'npm run examples', reason: 'a step of CI' },
+  {
+    page: 'docs/examples/README.md',
+    first: 'npm run build --prefix ../..',
+    reason: 'npm run examples runs all examples, with the packages that npm ci would install',
+  },
   {
     page: 'docs/kryo.md',
     first: "javap -private -cp target/classes com.example.shop.Order | grep -v '[({]' | grep -vE 'static|transient'",
@@ -87,6 +93,11 @@ let passed = 0
 let listed = 0
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
 
+const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+const pages = ['README.md', ...docs.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)]
+for (const page of new Set([...wanted, ...NOT_RUN.map((each) => each.page)]))
+  if (!pages.includes(page)) fail(`there is no page ${page}`)
+
 ensureInstalled(root, { workspaces: true })
 ensureServerBuilt()
 await runAll()
@@ -116,9 +127,8 @@ async function runAll(): Promise<void> {
   await admin.config('SET', 'appendonly', 'yes')
   admin.disconnect()
   try {
-    const pages = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
     for (const page of pages) {
-      if (!page.endsWith('.md') || page === OTHER_TEST || (wanted.length > 0 && !wanted.includes(page))) continue
+      if (page === OTHER_TEST || (wanted.length > 0 && !wanted.includes(page))) continue
       await runPage(page, { dir, redisUrl: redis.url, service }, client.getReliableQueue<string>('mails'))
     }
   } finally {
@@ -178,15 +188,18 @@ async function runBlock(
     )
     const [left] = /<[a-z ]+>/.exec(command) ?? []
     if (left !== undefined) return `${line}\nNo command before it has printed ${left}.`
+    if (/[;&|]/.test(command.replaceAll(/'[^']*'|"[^"]*"/g, '')))
+      return `${line}\nOne command each line, or its exit code is not seen.`
     const until = RUN_ON.find(([pattern]) => pattern.test(withoutComment(line)))?.[1]
-    const { output, code } = await runShell(`exec ${command}`, {
+    const { output, code, signal } = await runShell(`exec ${command}`, {
       cwd: place.dir,
       env: environment(line, place),
       limitMs: LIMIT_MS,
       ...(until !== undefined && { until }),
     })
     printed.push({ line, output })
-    if (code !== 0)
+    // what npm runs ends well after Ctrl-C, and npm by the signal
+    if (code !== 0 && !(signal === 'SIGINT' && line.startsWith('npm ')))
       return `${line}\n${output.slice(-MOST_OUTPUT).trimEnd()}\nexit code ${code ?? 'none: the limit of time'}`
   }
   return undefined
@@ -197,7 +210,7 @@ function runnable(line: string, { dir, redisUrl, service }: Place): string {
   return withoutComment(line)
     .replace(/^npx redelayed (redrive|move) (?!.*--yes).*/, '$& --yes') // there is no one to ask
     .replace('--count 60', '--count 2') // rounds of a second
-    .replace(/ 5s$/, ' 5m') // on a busy machine it would be due before it is cancelled
+    .replace(/^(npx redelayed offer .*) 5s$/, '$1 5m') // on a busy machine it would be due before it is cancelled
     .replace(/^npx redelayed(-server| ui) .*/, '$& --port 0')
     .replace(/^npm run serve$/, `npm --prefix '${root}' run serve -- --port 0 --data-dir '${join(dir, 'served')}'`)
     .replace(/rediss?:\/\/(app@)?(127\.0\.0\.1:6379|redis\.internal(:\d+)?)/, redisUrl)

@@ -12,15 +12,24 @@ export interface Shell {
 export function runShell(
   commands: string,
   { cwd, env = process.env, limitMs, until }: Shell,
-): Promise<{ output: string; code: number | null }> {
+): Promise<{ output: string; code: number | null; signal: NodeJS.Signals | null }> {
   return new Promise((resolve, reject) => {
     const child = spawn('sh', ['-c', `exec 2>&1\n${commands}`], {
       ...{ cwd, env },
       stdio: ['ignore', 'pipe', 'inherit'],
       detached: true,
     })
-    const signal = (name: NodeJS.Signals): void => void process.kill(-(child.pid ?? 0), name)
-    const timer = setTimeout(() => signal('SIGKILL'), limitMs)
+    const signal = (name: NodeJS.Signals): void => {
+      try {
+        process.kill(-(child.pid ?? 0), name)
+      } catch {
+        // all of the group have ended
+      }
+    }
+    const timer = setTimeout(() => {
+      signal('SIGKILL')
+      child.stdout.destroy() // a process that left the group can still hold it open
+    }, limitMs)
     let output = ''
     let isInterrupted = false
     child.stdout.on('data', (bytes: Buffer) => {
@@ -32,8 +41,7 @@ export function runShell(
     child.once('error', reject)
     child.once('close', (code, ended) => {
       clearTimeout(timer)
-      // what npm runs ends well, and npm by the signal
-      resolve({ output, code: isInterrupted && ended === 'SIGINT' ? 0 : code })
+      resolve({ output, code, signal: ended })
     })
   })
 }
