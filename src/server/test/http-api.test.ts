@@ -348,6 +348,22 @@ describe('the HTTP API', function () {
   })
 
   describe('topics', () => {
+    it('a visibility timeout may be as long as that of a reliable queue, and no longer', async () => {
+      const visibilityTimeout = 365 * 86_400_000
+      const longer = { visibilityTimeout: visibilityTimeout + 1 }
+      expect((await ask('PUT', `/v1/topics/${topic}`, { visibilityTimeout })).status).to.equal(201)
+      await push({ body: 1 })
+      const { lease } = await one({ visibilityTimeout })
+      const extended = await leases('extend', { leases: [lease], visibilityTimeout })
+      expect(extended.body.results).to.deep.equal(['ok'])
+      const answers = [
+        await ask('PUT', `/v1/topics/${topic}`, longer),
+        await receive(longer),
+        await leases('extend', { leases: [lease], ...longer }),
+      ]
+      for (const answer of answers) expectProblem(answer, 400, 'invalid-request')
+    })
+
     it('are made, shown, changed and listed', async () => {
       const made = await ask('PUT', `/v1/topics/${topic}`, { visibilityTimeout: 1_234, maxSize: 2 })
       expect(made.status).to.equal(201)
