@@ -197,7 +197,11 @@ export class Commands implements Sender {
   #connectedBy(startedAt: number): Promise<Redis | Cluster> {
     const late = (): ConnectionError =>
       new ConnectionError(`no connection within ${this.#limit / 1000} s: ${whereAndWhy(this.#topology)}`, 'not-applied')
-    if (!this.isInTime(startedAt)) return Promise.reject(late())
+    if (!this.isInTime(startedAt)) {
+      const { address } = this.#topology
+      const over = `the ${this.#limit / 1000} s of the call were over before Redis at ${address} was asked again`
+      return Promise.reject(new ConnectionError(over, 'not-applied'))
+    }
     return this.#byLimit(startedAt, async () => this.#topology.commands(), late)
   }
 

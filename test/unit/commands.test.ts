@@ -9,6 +9,7 @@ import { run } from '../../src/store/run.js'
 import { script } from '../../src/store/script.js'
 
 const LIMITS = { connectTimeout: 100, commandTimeout: 100 }
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 const never = new Promise<never>(() => undefined)
 
 describe('Commands where ioredis may keep a command', () => {
@@ -146,6 +147,46 @@ describe('Commands where ioredis may keep a command', () => {
     it('knows that nothing was done if the first answer was that, and the text is not sent', async () => {
       const { result } = await runOn([unknown, new ConnectionError('no connection', 'not-applied')])
       expect(result).to.be.instanceOf(ConnectionError).and.to.include({ outcome: 'not-applied' })
+    })
+
+    it('gives the text more time after a failover', async () => {
+      const demoted = Object.assign(new Error('READONLY You cannot write against a read only replica.'), {
+        name: 'ReplyError',
+      })
+      const replies = [unknown, demoted, 'value']
+      const topology = {
+        watch: { watchFor: () => undefined, start: () => undefined },
+        commands: async () => {
+          if (replies.length === 1) await pause(150) // until the new master is found
+          return {
+            callBuffer: async () => {
+              const reply = replies.shift()
+              if (reply === demoted) await pause(100)
+              if (reply instanceof Error) throw reply
+              return reply
+            },
+          } as unknown as Redis
+        },
+        onDemoted: () => true,
+      } as unknown as Topology
+      const commands = new Commands(topology, resolveSettings(LIMITS)) // 200 ms a call
+      expect(await run(commands, script(source, String), { key: 'k' }, {}, { resend: 'harmless' })).to.equal('value')
+      commands.giveUp()
+    })
+
+    it('says that the time of the call is over', async () => {
+      const callBuffer = (): Promise<unknown> => Promise.reject(unknown)
+      const topology = {
+        watch: { watchFor: () => undefined, start: () => undefined },
+        address: 'redis.example:6379',
+        commands: () => ({ callBuffer }) as unknown as Redis,
+      } as unknown as Topology
+      const commands = new Commands(topology, resolveSettings(LIMITS))
+      const ran = run(commands, script(source, String), { key: 'k' }, {}, { startedAt: performance.now() - 5_000 })
+      const error: unknown = await ran.catch((thrown: unknown) => thrown)
+      expect(error).to.be.instanceOf(ConnectionError).and.to.include({ outcome: 'not-applied' })
+      expect((error as ConnectionError).message).to.include('the 0.2 s of the call were over before')
+      commands.giveUp()
     })
 
     it('has one time limit for the hash and the text', async () => {
