@@ -1,7 +1,7 @@
 import { Type, type TSchema } from 'typebox'
 import { ENDPOINT_ID } from '../topics/endpoint-id.js'
 import { TOPIC_NAME, TOPIC_PATTERN } from '../topics/topic-name.js'
-import { MAX_VISIBILITY_MS } from '../topics/topic-settings.js'
+import { MAX_VISIBILITY_MS } from '../topics/visibility.js'
 
 const closed = { additionalProperties: false } as const
 const DAY_MS = 86_400_000

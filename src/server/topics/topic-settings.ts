@@ -1,4 +1,5 @@
 import type { ReliableQueueConfig } from 'redelayed'
+import { MAX_VISIBILITY_MS } from './visibility.js'
 
 /** The settings of a topic, on all instances. Durations are milliseconds. */
 export interface TopicSettings {
@@ -38,8 +39,6 @@ export const TOPIC_DEFAULTS: TopicSettings = Object.freeze({
   events: true,
 })
 
-/** The longest visibility timeout of reliable queues. */
-export const MAX_VISIBILITY_MS = 365 * 86_400_000
 /** The most shards of a topic. */
 export const MOST_SHARDS = 256
 
