@@ -172,8 +172,8 @@ export class DelayedStore implements OffersStore {
   #offerArgs({ entry, due, undeliveredUntilMs }: OfferedEntry): ArgsOf<(typeof offer)['source']> {
     return {
       channel: this.#keys.channel,
-      nowMs: 'atMs' in due ? due.atMs : this.#nowMs(),
-      delayMs: 'atMs' in due ? 0 : due.delayMs,
+      nowMs: 'atMs' in due ? 0 : this.#nowMs(),
+      delayMs: 'atMs' in due ? due.atMs : due.delayMs,
       entry,
       ordered: this.#ordered,
       undeliveredUntilMs,

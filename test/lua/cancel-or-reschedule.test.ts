@@ -451,6 +451,18 @@ describe('cancel-or-reschedule.lua', () => {
       }
     })
 
+    it('announces a new due time behind an entry of another program that is overdue by more than 365 days', async () => {
+      const nowMs = 4_000_000_000_000
+      const queue = await own.queue({
+        timeouts: [
+          [b, 0.5],
+          [a, nowMs + 9],
+        ],
+      })
+      await cancelOrRescheduleIn(own, queue, { due: nowMs + 9, prefix: prefixOf(a), nowMs, delayMs: 5 })
+      expect(await queue.published()).to.deep.equal([String(nowMs + 5)])
+    })
+
     it('reschedules nothing when memory is out, but still removes', async () => {
       const queue = await own.queue(all)
       await own.redis.config('SET', 'maxmemory', '1')

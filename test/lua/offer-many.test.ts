@@ -265,6 +265,19 @@ describe('offer-many.lua', () => {
     expect(await queue.read()).to.deep.equal(expected({ order: [b] }))
   })
 
+  it('announces the first one behind an entry of another program that is overdue by more than 365 days', async () => {
+    const now = 4_000_000_000_000
+    for (const [nowMs, delays] of [
+      [now, '700,500'],
+      [0, `${now + 700},${now + 500}`],
+    ] as const) {
+      const queue = await rig.queue({ timeouts: [[b, 0.5]] })
+      const args = { channel: queue.keys.channel, nowMs, ordered: false, resent: false, delays, entries: [a, d] }
+      await run(rig.sender, offerMany, queue.keys, args)
+      expect(await queue.published()).to.deep.equal([String(now + 500)])
+    }
+  })
+
   it('adds no message when the announcement is refused', async () => {
     const queue = await rig.queue({ timeouts: [[b, NOW + 1]], order: [b] })
     const user = `offers-${process.pid}-${Date.now()}`

@@ -284,6 +284,26 @@ describe('offer.lua', () => {
     expect(await queue.published()).to.deep.equal([])
   })
 
+  it('announces the first one behind an entry of another program that is overdue by more than 365 days, and no other', async () => {
+    const [now, days] = [4_000_000_000_000, 86_400_000]
+    const dated = { nowMs: 0, delayMs: now + 500 }
+    for (const args of [{ nowMs: now }, dated])
+      for (const [score, hides] of [
+        ['-inf', false],
+        [0.5, false],
+        [1_000, false],
+        // by the server's clock for a due time
+        [args === dated ? Date.now() - 366 * days : now - 366 * days, false],
+        [args === dated ? Date.now() - 364 * days : now - 364 * days, true],
+        [now + 499, true],
+      ] as const) {
+        const queue = await rig.queue({ timeouts: [[b, score]] })
+        expect(await offerTo(rig, queue, { entry: a, ...args })).to.equal(now + 500)
+        const published = hides ? [] : [String(now + 500)]
+        expect(await queue.published(), `behind ${score}`).to.deep.equal(published)
+      }
+  })
+
   describe('on a server of its own', () => {
     const own = useRedis([])
 

@@ -92,6 +92,26 @@ describe('hostile data of a reliable queue', () => {
     })
   }
 
+  it('announces an added message behind one that another program made visible more than 365 days ago, or one in flight since then', async () => {
+    const [now, days] = [4_000_000_000_000, 86_400_000]
+    const items = [Buffer.from('y'), Buffer.from('0,500,,,0,,'), Buffer.from('payload')]
+    for (const key of ['due0', 'due3', 'inFlight', 'ticks'] as const)
+      for (const [score, hides] of [
+        ['-inf', false],
+        [0.5, false],
+        [now - 366 * days, false],
+        [now - 364 * days, true],
+        [now + 499, true],
+      ] as const) {
+        const queue = await rig.queue()
+        await rig.redis.zadd(queue.keys[key], score, '0x')
+        const how = { client: 'me', existing: 'keep', resent: false, durable: false, batch: '' }
+        await run(rig.sender, add, queue.keys, { channel: queue.channel, nowMs: now, items, ...how })
+        const published = hides ? [] : [`${now + 500}`]
+        expect(await queue.published(), `behind ${score} in ${key}`).to.deep.equal(published)
+      }
+  })
+
   it('reads no setting that is longer than any of them: each script would copy it', async () => {
     const names = [
       'pollPaused',

@@ -453,6 +453,15 @@ describe('a wheel', () => {
     await clear()
   })
 
+  it('announces an offer behind an entry of another program that is overdue by more than 365 days', async () => {
+    const { queue, keys, offer, clear } = await wheel()
+    await rig.redis.zadd(keys.timeouts, 0.5, 'a stranger')
+    await offer('far', 5 * MINUTE)
+    await offer('near', 1_000)
+    expect(await queue.published()).to.deep.equal([5 * MINUTE - LEAD, 1_000].map((at) => String(NOW + at)))
+    await clear()
+  })
+
   it('says at once to a cancel and a reschedule that the user may not access the bucket that is being promoted', async () => {
     const { keys, clock, offer, step, clear } = await wheel(own)
     const { id, due } = await offer('far', 5 * MINUTE)

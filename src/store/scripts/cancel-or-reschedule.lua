@@ -19,6 +19,8 @@ local due, prefix, delay = ARGV[3], ARGV[4], tonumber(ARGV[5])
 
 -- include shared/milliseconds.lua
 
+-- include shared/oldest-due.lua
+
 -- The due time of the head. An entry with a negative due time does not count: a transfer sets it aside.
 local function head()
   return redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -29,15 +31,17 @@ local function announceHead()
   if due then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(due))) end
 end
 
--- Whether an entry with this due time is the head. Counts the earlier entries, and reads only those of its millisecond, because the head can be of any size.
-local function isHead(entry, due)
-  if tonumber(due) < 0 or redis.call('ZCOUNT', timeouts, 0, '(' .. due) > 0 then return false end
-  return redis.call('ZCOUNT', timeouts, due, due) == 1 or head()[1] == entry
+-- Whether an entry with this due time is the head, of those that are due at `oldest` or later. Counts the earlier entries, and reads only those of its
+-- millisecond, because the head can be of any size.
+local function isHead(entry, due, oldest)
+  if tonumber(due) < 0 or redis.call('ZCOUNT', timeouts, oldest, '(' .. due) > 0 then return false end
+  if redis.call('ZCOUNT', timeouts, due, due) == 1 then return true end
+  return redis.call('ZRANGEBYSCORE', timeouts, due, '+inf', 'LIMIT', 0, 1)[1] == entry
 end
 
 local entry = findEntry(timeouts, due, prefix)
 if not entry then return false end
-local wasHead = isHead(entry, due)
+local wasHead = isHead(entry, due, 0) -- behind a foreign head clients wake up for nothing
 
 if delay < 0 then
   -- an id of 8 or 16 bytes, with its length before it, or one of the old format is in the order list
@@ -52,5 +56,5 @@ local newDue = now + delay
 if newDue > 9007199254740991 then return -2 end
 local newDueText = string.format('%.0f', newDue)
 redis.call('ZADD', timeouts, 'XX', newDueText, entry)
-if isHead(entry, newDueText) then redis.call('PUBLISH', ARGV[1], newDueText) elseif wasHead then announceHead() end
+if isHead(entry, newDueText, oldestDue(now, newDue)) then redis.call('PUBLISH', ARGV[1], newDueText) elseif wasHead then announceHead() end
 return newDueText

@@ -5,7 +5,7 @@
 -- KEYS[2] order     list  packed entries in offer order
 --
 -- ARGV[1] channel  text     announces the due time of a new head
--- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
+-- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's; 0 if the delays are due times
 -- ARGV[3] ordered  flag     whether the entries are also in the order list
 -- ARGV[4] resent   flag     whether an earlier attempt may have been carried out: then existing entries are the caller's
 -- ARGV[5] delays   text     for each entry the milliseconds from now until it is due, separated by commas; a single number applies to all
@@ -19,6 +19,8 @@ local channel, ordered, resent = ARGV[1], ARGV[3] == '1', ARGV[4] == '1'
 local MAX = 9007199254740991
 
 -- include shared/milliseconds.lua
+
+-- include shared/oldest-due.lua
 
 local now = milliseconds(ARGV[2])
 
@@ -99,11 +101,11 @@ if ordered then
   end
 end
 -- as for a single offer
-local text = string.format('%.0f', earliest)
-local isHead = redis.call('ZCOUNT', timeouts, 0, '(' .. text) == 0
+local text, oldest = string.format('%.0f', earliest), oldestDue(now > 0 and now or milliseconds(-1), earliest)
+local isHead = redis.call('ZCOUNT', timeouts, oldest, '(' .. text) == 0
 if isHead and redis.call('ZCOUNT', timeouts, text, text) > alike then
   isHead = false
-  local head = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1]
+  local head = redis.call('ZRANGEBYSCORE', timeouts, text, '+inf', 'LIMIT', 0, 1)[1]
   for _, entry in ipairs(added) do isHead = isHead or entry == head end
 end
 if isHead then

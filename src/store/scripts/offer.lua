@@ -6,7 +6,7 @@
 -- KEYS[2] order     list  packed entries in offer order
 --
 -- ARGV[1] channel  text     announces the due time of a new head
--- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's
+-- ARGV[2] nowMs    integer  the caller's clock, or -1 for the server's; 0 if `delayMs` is a due time
 -- ARGV[3] delayMs  integer  the time from now until the entry is due
 -- ARGV[4] entry    bytes    packed entry
 -- ARGV[5] ordered  flag     whether the entry is also in the order list
@@ -23,6 +23,8 @@ local function serverTime()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
+
+-- include shared/oldest-due.lua
 
 local undeliveredUntil = tonumber(ARGV[6])
 if undeliveredUntil >= 0 then
@@ -50,11 +52,10 @@ if ARGV[5] == '1' then
     return pushed
   end
 end
--- A new head is announced. An entry with a negative due time does not count: a transfer sets it aside, and until then it must not prevent an
--- announcement. Only entries of this millisecond are read, because the head can be of any size.
-local isHead = redis.call('ZCOUNT', timeouts, 0, '(' .. dueText) == 0
+-- A new head is announced. Only entries of this millisecond are read, because the head can be of any size.
+local isHead = redis.call('ZCOUNT', timeouts, oldestDue(now > 0 and now or serverTime(), due), '(' .. dueText) == 0
 if isHead and redis.call('ZCOUNT', timeouts, dueText, dueText) > 1 then
-  isHead = redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'LIMIT', 0, 1)[1] == entry
+  isHead = redis.call('ZRANGEBYSCORE', timeouts, dueText, '+inf', 'LIMIT', 0, 1)[1] == entry
 end
 if isHead then
   local published = redis.pcall('PUBLISH', channel, dueText)

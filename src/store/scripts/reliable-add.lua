@@ -160,7 +160,7 @@ for at = 8, #ARGV, 3 do
   details[text], ids[#ids + 1] = detail, ARGV[at]
   if not first or detail.visible < first then first = detail.visible end
 end
-if first and first <= MAX and not isRefused and not noBatch then announce({inFlight, settings.grouped and KEYS[22] or inFlight, unpack(due, 1, 10)}, ticks, channel, first) end
+if first and first <= MAX and not isRefused and not noBatch then announce({inFlight, settings.grouped and KEYS[22] or inFlight, unpack(due, 1, 10)}, ticks, channel, first, now) end
 
 -- Whether no poll can claim a message any more, though none has removed it yet; a consumer that has it may still handle it.
 local function isOver(id, record)

@@ -66,7 +66,7 @@ end
 if #changes > 0 then
   -- an earlier end may be the first of all; at its limit the queue waits for that, however many messages are visible
   local isFull = endsEarlier and isAtLimit(stored(config, 'concurrency'), inFlight, now)
-  announce(isFull and {inFlight} or {inFlight, KEYS[15], unpack(due)}, ticks, ARGV[1], ending)
+  announce(isFull and {inFlight} or {inFlight, KEYS[15], unpack(due)}, ticks, ARGV[1], ending, now)
   bypassOomCheck(inFlight)
   redis.call('ZADD', inFlight, 'XX', unpack(changes))
 end

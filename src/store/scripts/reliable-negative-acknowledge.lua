@@ -103,7 +103,7 @@ local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
 if settings.deadLetters == '0' then dead = nil end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
-if how ~= 'rejected' then announce({inFlight, KEYS[29], unpack(due, 1, 10)}, ticks, channel, visible) end
+if how ~= 'rejected' then announce({inFlight, KEYS[29], unpack(due, 1, 10)}, ticks, channel, visible, now) end
 bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0

@@ -65,7 +65,7 @@ local ending = visibility and math.min(now + math.min(visibility, LONGEST_VISIBI
 if visibility then
   -- at its limit the queue waits for the end of a visibility, however many messages are visible
   local isFull = ending < ends and isAtLimit(stored(config, 'concurrency'), inFlight, now)
-  announce(isFull and {inFlight} or {inFlight, KEYS[17], unpack(due)}, ticks, ARGV[1], ending)
+  announce(isFull and {inFlight} or {inFlight, KEYS[17], unpack(due)}, ticks, ARGV[1], ending, now)
 end
 if visibility then bypassOomCheck(inFlight) end -- a refused extension would deliver the message twice
 local known, attempt = historyOf(failures, id) or '', attemptsOf(delivery)

@@ -94,7 +94,7 @@ for item = 10, #ARGV, 3 do
   local visible = tonumber(ARGV[item + 1])
   if not first or visible < first then first = visible end
 end
-if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first) end
+if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first, now) end
 
 local ended = (settings.keepCompleted or settings.batched) and {}
 local touched = {} -- groups whose places are updated at the end

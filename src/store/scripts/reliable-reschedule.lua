@@ -65,7 +65,7 @@ elseif when ~= '' then
   visible = now + tonumber(when)
 end
 if visible > 9007199254740991 then return '-3' end
-announce({inFlight, KEYS[19], unpack(due, 1, 10)}, ticks, ARGV[1], visible)
+announce({inFlight, KEYS[19], unpack(due, 1, 10)}, ticks, ARGV[1], visible, now)
 local expires = shiftExpiry(messages, id, visible - before)
 local to = tonumber(ARGV[5])
 if to < 0 or priority == GROUPED then to = priority end

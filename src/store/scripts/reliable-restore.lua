@@ -80,15 +80,15 @@ local function readDetails(text)
 end
 
 -- Before any change: the earliest time is published.
-local details, first = {}, nil
+local now, details, first = milliseconds(-1), {}, nil
 for at = 4, #ARGV, 3 do
   local detail = readDetails(ARGV[at + 1])
   details[#details + 1] = detail
   if not first or tonumber(detail.at) < first then first = tonumber(detail.at) end
 end
-if first then announce({inFlight, KEYS[21], unpack(due, 1, 10)}, ticks, channel, first) end
+if first then announce({inFlight, KEYS[21], unpack(due, 1, 10)}, ticks, channel, first, now) end
 
-local log, now = logOf(KEYS[16]), milliseconds(-1)
+local log = logOf(KEYS[16])
 local settings = stored(KEYS[16], 'concurrency', 'grouped')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS[18], order = KEYS[19], turns = KEYS[20], wakes = KEYS[21], states = KEYS[22]}, KEYS[16], now)
 

@@ -25,6 +25,8 @@ local MAX = 9007199254740991
 
 -- include shared/milliseconds.lua
 
+-- include shared/oldest-due.lua
+
 -- include shared/wheel.lua
 
 -- include shared/wheel-announce.lua
@@ -85,7 +87,7 @@ end
 if not earliest then return reply end
 
 -- first: a user without the right to publish changes nothing
-announceWheel(timeouts, wheel, ARGV[1], earliest, horizon)
+announceWheel(timeouts, wheel, ARGV[1], earliest, horizon, now)
 local known = {}
 for _, minute in ipairs(minutes) do
   local name, list = string.format('%.0f', minute), lists[minute]

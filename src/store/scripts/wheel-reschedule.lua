@@ -22,6 +22,8 @@ local timeouts, wheel, due, prefix = KEYS[1], KEYS[2], ARGV[3], ARGV[4]
 
 -- include shared/next-step.lua
 
+-- include shared/oldest-due.lua
+
 -- include shared/wheel.lua
 
 -- include shared/wheel-announce.lua
@@ -35,7 +37,7 @@ local gone = wheelKey(wheel, 'gone-' .. minute)
 
 local function place(entry)
   local isNear = newMinute <= horizon
-  announceWheel(timeouts, wheel, ARGV[1], isNear and newDue or promotionOf(newMinute), horizon)
+  announceWheel(timeouts, wheel, ARGV[1], isNear and newDue or promotionOf(newMinute), horizon, now)
   if not isNear then
     local name, late = string.format('%.0f', newMinute), newDue % MINUTE
     local element = string.char(math.floor(late / 256), late % 256) .. entry
