@@ -121,7 +121,7 @@ export const NEEDED: readonly NeededGroup[] = [
   },
   {
     purpose: "layout: 'wheel'",
-    commands: [wheel('SADD', 'x'), wheel('SISMEMBER', 'x'), wheel('SCARD')],
+    commands: [wheel('SADD', 'x'), wheel('SISMEMBER', 'x'), wheel('SCARD'), wheel('PERSIST')],
   },
   { purpose: 'offers with durability', commands: [plain('WAIT', '0', '1'), plain('WAITAOF', '0', '0', '1')] },
 ]

@@ -102,7 +102,7 @@ describe('transfers of large entries', function () {
       end
       local reply = transferred()
       return {reply[1], readBytes}`
-    const { timeouts, order, destination, quarantine, leader } = queue.keys
+    const { timeouts, order, destination, quarantine, leader, wheel } = queue.keys
     const args = argsOf(queue)
     const values = transfer.source.args as Record<string, string>
     const ordered = Object.keys(values)
@@ -110,12 +110,13 @@ describe('transfers of large entries', function () {
       .map((arg) => (arg === false ? 0 : arg))
     const reply = await rig.redis.eval(
       counting,
-      5,
+      6,
       timeouts,
       order,
       destination,
       quarantine,
       leader,
+      wheel,
       ...(ordered as (string | number)[]),
     )
     const [moved, bytes] = reply as [number, number]

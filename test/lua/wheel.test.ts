@@ -15,7 +15,7 @@ import { run, type Sender } from '../../src/store/run.js'
 import { wheelClear, wheelCount } from '../../src/store/scripts.js'
 import { WheelStore } from '../../src/store/wheel-store.js'
 import { isLongForm } from '../support/long-form.js'
-import { readable, senderOf, useRedis } from './support.js'
+import { commandCalls, readable, senderOf, useRedis } from './support.js'
 
 /** The start of a minute that the server's clock has not reached. */
 const NOW = 4_000_000_020_000
@@ -460,6 +460,98 @@ describe('a wheel', () => {
     await offer('near', 1_000)
     expect(await queue.published()).to.deep.equal([5 * MINUTE - LEAD, 1_000].map((at) => String(NOW + at)))
     await clear()
+  })
+
+  it('removes the expiry that another program has set on a bucket with the next offer, and on cancelled ids with the next one', async () => {
+    const { keys, bucket, gone, store, make, offer, clear } = await wheel()
+    const [first, near] = [await offer('first', 5 * MINUTE), await offer('near', 1_000)]
+    const ways = [
+      () => store.offer(make('second', 5 * MINUTE)),
+      () => store.offerTogether([make('third', 5 * MINUTE), make('fourth', 5 * MINUTE)]),
+      () => store.reschedule(near.id, near.due, 5 * MINUTE, ids.next(WHEEL_ID_BYTES)),
+    ]
+    for (const add of ways) {
+      await rig.redis.pexpire(bucket(first.due), 60_000)
+      await add()
+      expect(await rig.redis.pttl(bucket(first.due)), String(add)).to.equal(-1)
+    }
+    expect(await rig.redis.llen(bucket(first.due))).to.equal(5)
+    const others = [await offer('b', 5 * MINUTE), await offer('c', 5 * MINUTE)] as const
+    expect(await store.cancel(first.id, first.due)).to.equal(true)
+    const cancels = [
+      () => store.cancel(others[0].id, others[0].due),
+      () => store.reschedule(others[1].id, others[1].due, 1_000, ids.next(WHEEL_ID_BYTES)),
+    ]
+    for (const cancel of cancels) {
+      await rig.redis.pexpire(gone(first.due), 60_000)
+      await cancel()
+      expect(await rig.redis.pttl(gone(first.due)), String(cancel)).to.equal(-1)
+    }
+    await rig.redis.del(keys.timeouts)
+    await clear()
+  })
+
+  it('sends no further command for an offer into a bucket that is there, of which there is an expiry to remove', async () => {
+    const { store, make, clear } = await wheel(own)
+    await store.offer(make('first', 5 * MINUTE))
+    const total = (calls: Record<string, number>) => Object.values(calls).reduce((sum, count) => sum + count, 0)
+    const into = (delayMs: number) => commandCalls(own.redis, () => store.offer(make('x', delayMs)))
+    const [fresh, older] = [await into(6 * MINUTE), await into(5 * MINUTE)]
+    expect(older).to.include({ rpush: 1, persist: 1 })
+    expect(total(older)).to.equal(total(fresh))
+    await clear()
+  })
+
+  it('promotes buckets in time of which another program has deleted the set: a sweep finds them, and leaves other keys', async () => {
+    const { clock, keys, bucket, offer, step, deliver, clear } = await wheel()
+    const { due } = await offer('far', 5 * MINUTE)
+    await offer('farther', 8 * MINUTE)
+    await rig.redis.set(bucket(NOW + 3 * MINUTE), 'a stranger')
+    await rig.redis.del(keys.wheel)
+    clock.now = NOW + 5 * MINUTE - LEAD - 1
+    expect(await step()).to.include({ promoted: 0, next: null, wheelError: '' })
+    clock.now += 1
+    expect(await step()).to.include({ promoted: 2, next: due, wheelError: '' })
+    await rig.redis.zadd(keys.wheel, NOW + 60 * MINUTE, String(Math.floor((NOW + 8 * MINUTE) / MINUTE))) // a time of its own
+    clock.now = NOW + 8 * MINUTE + 4 * MINUTE - 1
+    expect(await deliver()).to.deep.equal(['far', 'farther'])
+    await rig.redis.del(bucket(NOW + 3 * MINUTE))
+    await clear()
+  })
+
+  it('promotes such a bucket also at maxmemory, and also where every transfer announces', async () => {
+    const { clock, keys, offer, schedule, step, clear } = await wheel(own)
+    await offer('far', 5 * MINUTE)
+    await offer('farther', 8 * MINUTE)
+    await own.redis.del(keys.wheel)
+    clock.now += 5 * MINUTE - LEAD
+    await own.redis.config('SET', 'maxmemory', '1')
+    try {
+      expect(await step()).to.include({ promoted: 2 })
+    } finally {
+      await own.redis.config('SET', 'maxmemory', '0')
+    }
+    clock.now += 3 * MINUTE
+    const promotions = []
+    for (let n = 0; n < 61; n++, clock.now++)
+      promotions.push((await schedule.transfer({ limit: 1, client: 'c', announce: true, renew: false })).promoted)
+    expect(promotions.filter((promoted) => promoted > 0)).to.deep.equal([2])
+    await own.redis.del(keys.timeouts, keys.destination)
+    await clear()
+  })
+
+  it('cancels and reschedules in a bucket whose minute another program has removed from the set', async () => {
+    for (const way of ['cancel', 'reschedule']) {
+      const { clock, keys, store, offer, deliver, clear } = await wheel()
+      const { id, due } = await offer('one', 5 * MINUTE)
+      await offer('other', 5 * MINUTE)
+      await rig.redis.del(keys.wheel)
+      if (way === 'cancel') expect(await store.cancel(id, due)).to.equal(true)
+      else expect(await store.reschedule(id, due, 9 * MINUTE, ids.next(WHEEL_ID_BYTES))).to.equal(NOW + 9 * MINUTE)
+      clock.now = due
+      expect(await deliver(), way).to.deep.equal(['other'])
+      await clear()
+    }
   })
 
   it('says at once to a cancel and a reschedule that the user may not access the bucket that is being promoted', async () => {

@@ -103,6 +103,8 @@ local bytes = 0
 local nowMs = math.floor(nowExact)
 -- The due time up to which messages are delivered: those of an overdue bucket go first.
 local deliverUpTo = nowMs
+-- Sweeps look for buckets that the wheel lacks: they announce nothing. Where transfers run all the time, no sweep has one of its own, so a few others look too.
+if ARGV[10] ~= '1' or nowMs % 61 == 0 then restoreRecent(wheel, nowMs) end
 -- `promoted` counts what the wheel lost to this script: here the foreign members that were removed, later also what was promoted.
 local bucket, wheelError, promoted = firstBucket(wheel)
 local isMore = promoted > 0 and not bucket[1]

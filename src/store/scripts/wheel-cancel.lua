@@ -21,7 +21,10 @@ local timeouts, wheel, due, prefix = KEYS[1], KEYS[2], ARGV[2], ARGV[3]
 local entry, number = findEntry(timeouts, due, prefix), math.floor(tonumber(due) / MINUTE)
 local minute = string.format('%.0f', number)
 if entry then return redis.call('ZREM', timeouts, entry) end
-if not redis.call('ZSCORE', wheel, minute) then return 0 end
+if not redis.call('ZSCORE', wheel, minute) and not restoreBucket(wheel, number) then return 0 end
 redis.call('ZREM', wheel, '-') -- takes no memory: at maxmemory Redis refuses only the first write of a script
 if number <= horizonOf(wheel, milliseconds(ARGV[1])) then return -3 end
-return redis.call('SADD', wheelKey(wheel, 'gone-' .. minute), prefix)
+local gone = wheelKey(wheel, 'gone-' .. minute)
+local added = redis.call('SADD', gone, prefix)
+redis.pcall('PERSIST', gone) -- the expiry that another program has set would bring the messages back
+return added

@@ -91,10 +91,11 @@ announceWheel(timeouts, wheel, ARGV[1], earliest, horizon, now)
 local known = {}
 for _, minute in ipairs(minutes) do
   local name, list = string.format('%.0f', minute), lists[minute]
-  if type(redis.pcall('RPUSH', wheelKey(wheel, 'wheel-' .. name), unpack(list))) == 'number' then
+  local isThere, isNew = appendToBucket(wheel, name, list)
+  if isNew then
     known[#known + 1] = string.format('%.0f', promotionOf(minute))
     known[#known + 1] = name
-  else
+  elseif not isThere then
     for _, element in ipairs(list) do
       local high, low = string.byte(element, 1, 2)
       scored[#scored + 1] = string.format('%.0f', minute * MINUTE + high * 256 + low)

@@ -41,10 +41,9 @@ local function place(entry)
   if not isNear then
     local name, late = string.format('%.0f', newMinute), newDue % MINUTE
     local element = string.char(math.floor(late / 256), late % 256) .. entry
-    if type(redis.pcall('RPUSH', wheelKey(wheel, 'wheel-' .. name), element)) == 'number' then
-      redis.call('ZADD', wheel, string.format('%.0f', promotionOf(newMinute)), name)
-      return
-    end
+    local isThere, isNew = appendToBucket(wheel, name, {element})
+    if isNew then redis.call('ZADD', wheel, string.format('%.0f', promotionOf(newMinute)), name) end
+    if isThere then return end
   end
   redis.call('ZADD', timeouts, 'NX', newDueText, entry)
 end
@@ -56,7 +55,7 @@ if entry then
   redis.call('ZREM', timeouts, entry)
   return newDueText
 end
-if not redis.call('ZSCORE', wheel, minute) then return false end
+if not redis.call('ZSCORE', wheel, minute) and not restoreBucket(wheel, number) then return false end
 if number <= horizon then return '-3' end
 if redis.call('SISMEMBER', gone, prefix) == 1 then return false end
 if isTooLarge then return '-2' end
@@ -68,6 +67,7 @@ while seen < 1000 and bytes < 1048576 do
     if string.sub(element, 3, 2 + #prefix) == prefix then
       place(ARGV[5] .. string.sub(element, 3 + #prefix))
       redis.call('SADD', gone, prefix)
+      redis.pcall('PERSIST', gone) -- as in wheel-cancel.lua
       return newDueText
     end
     bytes = bytes + #element

@@ -14,6 +14,16 @@ local function firstBucket(wheel)
   end
 end
 
+-- Restores the buckets of the last minutes whose time has come. In nearly all cases one command shows that there are none: each is promoted within a second.
+local RECENT = 5
+local function restoreRecent(wheel, now)
+  local last, keys = math.floor((now + LEAD) / MINUTE), {}
+  for n = 1, RECENT do keys[n] = wheelKey(wheel, string.format('wheel-%.0f', last + 1 - n)) end
+  local some = redis.pcall('EXISTS', unpack(keys))
+  if type(some) ~= 'number' or some == 0 then return end -- also without the right
+  for n = 1, RECENT do restoreBucket(wheel, last + 1 - n) end
+end
+
 -- Moves elements of a minute's bucket into the schedule, except cancelled ones, within `limits`. An entry that the schedule has already is
 -- the same message, whose offer was sent twice: the later due time applies, as in its ticket. Elements that are not entries go there too; a transfer sets
 -- them aside when they are due.

@@ -5,9 +5,29 @@ local function wheelKey(wheel, part)
   return 'redelayed:' .. part .. string.sub(wheel, 16)
 end
 
+-- Appends elements to the bucket of a minute. Returns whether that was possible, and whether the bucket is new, so that the wheel lacks it. The expiry that another
+-- program has set on an older one would delete these elements too, so it is removed.
+local function appendToBucket(wheel, minute, elements)
+  local bucket = wheelKey(wheel, 'wheel-' .. minute)
+  local length = redis.pcall('RPUSH', bucket, unpack(elements))
+  if type(length) ~= 'number' then return false, false end
+  if length == #elements then return true, true end
+  redis.pcall('PERSIST', bucket)
+  return true, false
+end
+
 -- When the bucket of a minute is promoted: before its first message is due, and not at a whole minute, when most messages are due.
 local function promotionOf(minute)
   return minute * MINUTE - LEAD
+end
+
+-- Puts the bucket of a minute into the wheel again, if there is one: another program, or an eviction, has removed its minute there. Returns whether there is one.
+local function restoreBucket(wheel, minute)
+  local name = string.format('%.0f', minute)
+  local length = redis.pcall('LLEN', wheelKey(wheel, 'wheel-' .. name))
+  if type(length) ~= 'number' or length == 0 then return false end
+  redis.pcall('ZREM', wheel, '-') -- takes no memory: at maxmemory Redis refuses only the first write of a script
+  return type(redis.pcall('ZADD', wheel, string.format('%.0f', promotionOf(minute)), name)) == 'number'
 end
 
 -- The last minute whose messages are in the schedule or on their way there; it never decreases. Only later minutes get buckets, so that until a
