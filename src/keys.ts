@@ -156,13 +156,16 @@ const QUEUE_KEY_PREFIXES = [
   'redelayed:wheel:',
 ]
 
+/** A bucket of a wheel; the number of its minute is no longer than in the scripts. */
+const BUCKET = /^redelayed:wheel-\d{1,12}:(.*)$/s
+
 /** Any key of a reliable queue. */
 const RELIABLE_KEY = new RegExp(`^${RELIABLE_PREFIX}[a-z0-9-]+:(.*)$`, 's')
 
 /** A name that is enclosed as a whole in the one effective pair of braces. */
 const IN_BRACES = /^\{([^{]+)\}$/s
 
-/** A pattern for SCAN that matches all keys that `nameOfKey` recognizes, and some others. */
+/** A pattern for SCAN that matches all keys whose queue is recognized, and some others. */
 export const QUEUE_KEY_PATTERN = 'red[ie][sl]*'
 
 /**
@@ -172,6 +175,12 @@ export const QUEUE_KEY_PATTERN = 'red[ie][sl]*'
 export function nameOfKey(key: string): string | null {
   const prefix = QUEUE_KEY_PREFIXES.find((known) => key.startsWith(known))
   return prefix === undefined ? null : nameIn(key.slice(prefix.length))
+}
+
+/** As `nameOfKey`, from the key of a bucket of a wheel. */
+export function nameOfBucket(key: string): string | null {
+  const [, rest] = BUCKET.exec(key) ?? []
+  return rest === undefined ? null : nameIn(rest)
 }
 
 /** The name of the reliable queue that a key belongs to; `null` for other keys. */

@@ -77,7 +77,8 @@ export async function examine(
     const rival = named.size === 0 || (twin !== null && named.has(twin)) ? twin : null
     const which = `queue ${queues.length + 1} of ${delayed.length}`
     const own = ofDelayed.part(1, withinMs * SHARE)
-    queues.push(await examineQueue(access, { name, rival }, servers, which, onProgress, own))
+    const mayHaveBuckets = named.size > 0 || found.withBuckets.has(name)
+    queues.push(await examineQueue(access, { name, rival, mayHaveBuckets }, servers, which, onProgress, own))
   }
   const reliable: ReliableState[] = []
   let next = 0
@@ -105,7 +106,7 @@ export async function examine(
   return { isCluster: access.isCluster, servers, queues, reliable, findings, left }
 }
 
-function searchWasCut({ delayed, reliable }: Discovered): Finding {
+function searchWasCut({ delayed, reliable }: Pick<Discovered, 'delayed' | 'reliable'>): Finding {
   const count = delayed.length + reliable.length
   const found = `The doctor stopped the search for queues at ${count.toLocaleString('en')}, because of the time limit.`
   return aboutServer('all servers', 'not-examined', 'info', found, { queues: count })
@@ -139,6 +140,7 @@ async function namedQueues(access: Access, names: readonly string[]): Promise<Di
   return {
     delayed: [...new Set([...names.filter((name) => !isSharded(name)), ...namesOf(families.delayed)])],
     reliable: reliable.flatMap((name) => [name, deadLettersOf(name)]),
+    withBuckets: new Set(),
   }
 }
 
@@ -178,7 +180,7 @@ export function treatment(
 
 async function examineQueue(
   access: Access,
-  queue: Pick<QueueState, 'name' | 'rival'>,
+  queue: Pick<QueueState, 'name' | 'rival' | 'mayHaveBuckets'>,
   servers: readonly ServerState[],
   which: string,
   onProgress: OnProgress,

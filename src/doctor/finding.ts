@@ -24,6 +24,12 @@ export const MEANINGS = {
       'Messages with layout wheel are still in buckets although their minute is near. Java processes do not see them.',
     repair: 'Start a consumer of this queue with this package, or call getDelayedQueue on it in a process that stays.',
   },
+  'minutes-lost': {
+    means:
+      'The set of buckets lacks these minutes: size and stats do not count their messages, which consumers find when their time comes.',
+    repair: 'Find what deletes or evicts single keys or members of a queue.',
+    fix: 'adds the minutes to the set of buckets',
+  },
   'order-missing': {
     means: 'They are delivered on time, but size, readAll, poll and remove of RDelayedQueue in Java do not see them.',
     repair: 'Find what deletes or evicts single keys of a queue.',
@@ -62,7 +68,7 @@ export const MEANINGS = {
   expires: {
     means: 'Redis deletes the key at that time, with all that is in it then, also messages that are added later.',
     repair:
-      'If it is not intended, remove it: clearExpire for a delayed queue, PERSIST for a reliable one, whose consumers do so with some of their polls.',
+      'If it is not intended, remove it: clearExpire for a delayed queue, PERSIST for a reliable one, whose consumers do so with some of their polls, and for a bucket, where the next offer into its minute does so.',
   },
   'setting-without-effect': {
     means: 'It is not a value of this setting, so the queue uses the default. setConfig did not write it.',

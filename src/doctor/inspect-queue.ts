@@ -5,6 +5,7 @@ import { queueKeys, type QueueKeys } from '../keys.js'
 import { ConnectionError, CrossSlotError } from '../errors.js'
 import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
+import { inspectBuckets, type BucketsState } from './inspect-buckets.js'
 import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
 import { Refusals } from './refusals.js'
 import { RECHECK_MS, recheckSuspects } from './recheck.js'
@@ -15,6 +16,8 @@ export interface QueueState {
   readonly name: string
   /** The queue with the same schedule, to which these messages may belong instead: neither the keys nor the user say which. */
   readonly rival: string | null
+  /** Whether to look for buckets of a wheel: the queue is named, or the search has found one. */
+  readonly mayHaveBuckets?: boolean | undefined
   readonly keys: QueueKeys
   readonly wrongTypes: readonly WrongType[]
   /** Keys that Redis will delete; missing if they were not examined. */
@@ -36,6 +39,8 @@ export interface QueueContents {
   readonly mostOverdueMs: number
   /** The number of buckets that should have been moved to the schedule. */
   readonly unpromoted: number
+  /** Missing if they were not looked for. */
+  readonly buckets?: BucketsState | undefined
   readonly nextDue: number | null
   readonly delivered: number
   readonly quarantined: number
@@ -72,7 +77,7 @@ export type OnProgress = (entries: number) => void
 /** Reads the types of the keys first: with a wrong type no script can run. */
 export async function inspectQueue(
   access: Access,
-  { name, rival }: Pick<QueueState, 'name' | 'rival'>,
+  { name, rival, mayHaveBuckets = false }: Pick<QueueState, 'name' | 'rival' | 'mayHaveBuckets'>,
   user: string | undefined,
   onProgress: OnProgress,
   limit = UNLIMITED,
@@ -95,6 +100,7 @@ export async function inspectQueue(
   const state = {
     name,
     rival,
+    mayHaveBuckets,
     keys,
     wrongTypes,
     expiring,
@@ -106,7 +112,7 @@ export async function inspectQueue(
   }
   if (wrongTypes.length > 0) return state
   try {
-    const contents = inspectContents(access.sender, keys, onProgress, limit)
+    const contents = inspectContents(access.sender, keys, mayHaveBuckets, onProgress, limit)
     return { ...state, contents: await refusals.unlessRefused('what is in the queue', contents) }
   } catch (error) {
     if (!(error instanceof CrossSlotError)) throw error
@@ -141,6 +147,7 @@ function expectedTypes({ timeouts, wheel, order, destination, quarantine }: Queu
 async function inspectContents(
   sender: Sender,
   keys: QueueKeys,
+  mayHaveBuckets: boolean,
   onProgress: OnProgress,
   limit: TimeLimit,
 ): Promise<QueueContents> {
@@ -155,8 +162,9 @@ async function inspectContents(
   const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - asNumber(most))
   const promotable = String(now - PROMOTION_GRACE_MS)
   const unpromoted = asInteger(await sender.call('ZCOUNT', [wheel, '-inf', promotable], { resend: 'reads' }))
+  const buckets = mayHaveBuckets ? await inspectBuckets(sender, keys, now, limit.part(0.25)) : undefined
   const comparison = await inspectBoth(sender, keys, onProgress, { limit })
-  return { pending, overdue, mostOverdueMs, unpromoted, nextDue, delivered, quarantined, ...comparison }
+  return { pending, overdue, mostOverdueMs, unpromoted, buckets, nextDue, delivered, quarantined, ...comparison }
 }
 
 type Comparison = Pick<

@@ -4,9 +4,11 @@ import type { QueueKeys } from '../keys.js'
 import { DelayedStore } from '../store/delayed-store.js'
 import type { Sender } from '../store/sender.js'
 import { meaningOf, type Code, type Finding } from './finding.js'
+import { inspectBuckets } from './inspect-buckets.js'
 import { PAGE, type QueueState } from './inspect-queue.js'
 import { Pace } from './pace.js'
 import { recheckSuspects } from './recheck.js'
+import { TimeLimit } from './time-limit.js'
 
 /** What `--fix` will do: one line per queue and kind of finding. */
 export interface Step {
@@ -60,6 +62,7 @@ export async function repair(sender: Sender, state: QueueState, steps: readonly 
     }
   }
   await attempt(TRANSFERRED, () => transferDue(sender, state.keys, until))
+  await attempt(['minutes-lost'], async () => ({ 'minutes-lost': await restoreMinutes(sender, state.keys, until) }))
   await attempt(['order-orphan'], async () => ({ 'order-orphan': await setOrphansAside(sender, state.keys, until) }))
   await attempt(['order-missing'], async () => ({ 'order-missing': await restore(sender, state, until) }))
   return done
@@ -78,6 +81,13 @@ async function transferDue(sender: Sender, keys: QueueKeys, until: number): Prom
     const isDone = (next === null || next > now) && moved + malformed + negative === 0
     if (isDone || performance.now() > until) return sums
   }
+}
+
+/** Adds minutes with a bucket to the set of buckets. */
+async function restoreMinutes(sender: Sender, keys: QueueKeys, until: number): Promise<number> {
+  const { now } = await new DelayedStore(sender, keys).stats()
+  const { lacking } = await inspectBuckets(sender, keys, now, new TimeLimit(until - performance.now()), true)
+  return lacking
 }
 
 /** Moves elements that only the order list has to the quarantine: each may be the only copy of a message. */

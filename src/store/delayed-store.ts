@@ -20,6 +20,7 @@ import {
   stats,
   transfer,
   wheelCount,
+  wheelInspect,
   type EntryName,
   type FilterScheduleReply,
   type InspectOrderReply,
@@ -28,6 +29,7 @@ import {
   type StatsReply,
   type TransferReply,
   type WheelCountReply,
+  type WheelInspectReply,
 } from './scripts.js'
 import type { Sender } from './sender.js'
 import { waitedFor, type WaitedFor } from './durable-scripts.js'
@@ -260,6 +262,11 @@ export class DelayedStore implements OffersStore {
     }
     const { now, nextDue, delivered, quarantined, subscribers } = counted
     return { now, pending, overdue, nextDue, delivered, quarantined, subscribers }
+  }
+
+  /** Examines the buckets of some minutes, and with `restore` puts those into the wheel that it lacks. */
+  inspectBuckets(from: number, count: number, restore: boolean): Promise<WheelInspectReply> {
+    return run(this.#sender, wheelInspect, this.#keys, { from, count, restore }, { resend: 'harmless' })
   }
 
   /** Whether an entry has this payload; walks page by page. */

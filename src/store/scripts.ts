@@ -105,6 +105,12 @@ export interface WheelCountReply {
   readonly more: number | null
 }
 
+export interface WheelInspectReply {
+  /** The number of buckets that the wheel lacked. */
+  readonly lacking: number
+  readonly expiring: readonly { readonly key: string; readonly inMs: number }[]
+}
+
 /** A pending entry by its due time, as Redis writes it, and its first bytes up to the end of its id. */
 export interface EntryName {
   readonly due: string
@@ -172,6 +178,7 @@ export const transfer = script(generated.transfer, asTransferReply)
 export const wheelCancel = script(generated.wheelCancel, asInteger)
 export const wheelClear = script(generated.wheelClear, asWheelClearReply)
 export const wheelCount = script(generated.wheelCount, asWheelCountReply)
+export const wheelInspect = script(generated.wheelInspect, asWheelInspectReply)
 export const wheelOffer = script(generated.wheelOffer, asOfferManyReply)
 export const wheelPromote = script(generated.wheelPromote, asFlag)
 export const wheelReschedule = script(generated.wheelReschedule, asWheelRescheduleReply)
@@ -227,6 +234,14 @@ function asRank(reply: unknown): number | null {
 function asWheelCountReply(reply: unknown): WheelCountReply {
   const [pending, overdue, more] = asArray(reply)
   return { pending: asInteger(pending), overdue: asInteger(overdue), more: asRank(more) }
+}
+
+function asWheelInspectReply(reply: unknown): WheelInspectReply {
+  const [lacking, ...pairs] = asArray(reply)
+  const expiring: { key: string; inMs: number }[] = []
+  for (let at = 0; at + 1 < pairs.length; at += 2)
+    expiring.push({ key: asText(pairs[at]), inMs: asInteger(pairs[at + 1]) })
+  return { lacking: asInteger(lacking), expiring }
 }
 
 function asWheelRescheduleReply(reply: unknown): WheelRescheduleReply {

@@ -6,7 +6,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Redis } from 'ioredis'
 import { codecs } from '../../src/index.js'
-import { deadLettersOf, queueKeys, reliableKeys } from '../../src/keys.js'
+import { deadLettersOf, prefixName, queueKeys, reliableKeys } from '../../src/keys.js'
 import { openAccess } from '../../src/doctor/access.js'
 import { examine } from '../../src/doctor/doctor.js'
 import { inspectBoth } from '../../src/doctor/inspect-queue.js'
@@ -326,6 +326,43 @@ describe('redelayed doctor', function () {
         expect(after.findings.find(({ code }) => code === 'expires')!.figures).to.include({ keys: 2 })
         await pair.delayed.clearExpire()
         expect(codesOf((await examined([pair.name])).findings)).to.deep.equal(before)
+      })
+
+      it('minutes-lost and expires: buckets of a wheel, also of a queue of which nothing else is left', async () => {
+        const name = uniqueName('doctor')
+        const client = makeClient()
+        const delayed = client.getDelayedQueue(client.getQueue(name), { layout: 'wheel', deliver: false })
+        onCleanup(() => delayed.delete())
+        await subscribe(name)
+        await delayed.offerAll([
+          { value: 1, delay: HOUR },
+          { value: 2, delay: 2 * HOUR },
+          { value: 3, delay: 29 * 24 * HOUR },
+        ])
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        const { wheel, horizon } = queueKeys(name)
+        const [first, second, third] = await rawClient().zrange(wheel, 0, -1)
+        await rawClient().del(wheel, horizon)
+        for (const args of [[], [name]]) {
+          const { findings } = await examined(args)
+          const lost = findings.filter(({ queue, code }) => queue === name && code === 'minutes-lost')
+          expect(
+            lost.map(({ figures, level }) => ({ level, ...figures })),
+            args.join(),
+          ).to.deep.equal([{ level: 'warning', lacking: 3 }])
+        }
+        expect(await rawClient().exists(wheel)).to.equal(0)
+        await expectRepaired(name, 'minutes-lost', 3)
+        expect(await rawClient().zrange(wheel, 0, -1)).to.deep.equal([first, second, third])
+        expect(await delayed.size()).to.equal(3)
+        const bucket = prefixName(`redelayed:wheel-${third}`, name)
+        await rawClient().pexpire(bucket, HOUR)
+        for (const args of [[], [name]]) {
+          const { findings } = await examined(args)
+          const expires = findings.filter(({ queue, code }) => queue === name && code === 'expires')
+          expect(expires.map(({ level }) => level)).to.deep.equal(['warning'])
+          expect(expires[0]!.figures).to.include({ keys: 1, first: bucket })
+        }
       })
 
       it('repeat-stopped: those whose next message has no time, or one after their next tick', async () => {

@@ -179,6 +179,13 @@ describe('what the doctor makes of what it saw', () => {
       /2 minutes of messages are not in the schedule yet\./,
     ],
     [
+      'buckets that the wheel lacks, and one that expires',
+      holding({ buckets: { lacking: 2, expiring: [{ key: 'redelayed:wheel-7:{orders}', inMs: 60_000 }] } }),
+      ['warning expires', 'warning minutes-lost'],
+      /^(1 key expires, the first in 1 min: redelayed:wheel-7:\{orders\}|2 minutes of messages are not in the set of buckets)\.$/,
+    ],
+    ['buckets in order', holding({ buckets: { lacking: 0, expiring: [] } }), []],
+    [
       'overdue without a client to deliver',
       holding({ pending: 1, overdue: 1, mostOverdueMs: 2000 }, 0),
       ['error overdue', 'warning no-subscriber'],

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import {
   deadLettersOf,
   identityMapper,
+  nameOfBucket,
   nameOfKey,
   prefixName,
   QUEUE_KEY_PATTERN,
@@ -51,6 +52,14 @@ describe('keys', () => {
       const { timeouts, order, quarantine, destination, channel } = queueKeys(rawName)
       expect([timeouts, order, quarantine].map(nameOfKey)).to.deep.equal([rawName, rawName, rawName])
       expect([destination, channel].map(nameOfKey)).to.deep.equal([null, null])
+      expect(nameOfBucket(prefixName('redelayed:wheel-29411000', rawName))).to.equal(rawName)
+      const others = [
+        'redelayed:wheel',
+        'redelayed:wheel-x',
+        'redelayed:gone-29411000',
+        'redelayed:wheel-1234567890123',
+      ]
+      for (const prefix of others) expect(nameOfBucket(prefixName(prefix, rawName)), prefix).to.equal(null)
     })
   }
 

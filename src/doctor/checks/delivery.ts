@@ -5,7 +5,7 @@ import type { QueueState } from '../inspect-queue.js'
 /** Whether a client delivers the queue, and in time. */
 export function checkDelivery({ name, rival, contents, subscribers }: QueueState): Finding[] {
   if (contents === undefined) return []
-  const { pending, overdue, mostOverdueMs, unpromoted } = contents
+  const { pending, overdue, mostOverdueMs, unpromoted, buckets } = contents
   const isAlone = subscribers === 0
   const findings: Finding[] = []
   if (overdue > 0) {
@@ -19,6 +19,11 @@ export function checkDelivery({ name, rival, contents, subscribers }: QueueState
   if (unpromoted > 0) {
     const found = `${counted(unpromoted, 'minute of messages is', 'minutes of messages are')} not in the schedule yet.`
     findings.push(aboutQueue(name, 'not-promoted', isAlone ? 'error' : 'warning', found, { unpromoted, subscribers }))
+  }
+  if (buckets !== undefined && buckets.lacking > 0) {
+    const { lacking } = buckets
+    const found = `${counted(lacking, 'minute of messages is', 'minutes of messages are')} not in the set of buckets.`
+    findings.push(aboutQueue(name, 'minutes-lost', 'warning', found, { lacking }))
   }
   if (isAlone && pending > 0) {
     const found = `${counted(pending, 'entry is', 'entries are')} pending, and the channel has no subscriber.`
