@@ -307,6 +307,8 @@ export class ReliableStore {
       targetGroupWakes: target.groupWakes,
       targetGroups: target.groups,
       targetInFlight: target.inFlight,
+      targetDeliveries: target.deliveries,
+      targetFailures: target.failures,
     }
     const own = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, completed, completedAt }
     const keys = { ...own, ...grouped, batches, batchesAt, ...targets }

@@ -360,6 +360,25 @@ describe('batches of the reliable queue', () => {
     expect(await rig.redis.zrange(queue.keys.batchesAt, '-1', '-1')).to.deep.equal(['a24'])
   })
 
+  it('add the last message with no attempts that another program has written for its id', async () => {
+    const queue = await rig.queue({
+      ...closedWith([held]),
+      ...{
+        deliveries: [
+          ['x', '1 t'],
+          ['last', '9 t'],
+        ],
+      },
+    })
+    await acknowledge(queue, ['x', '1 t', 3])
+    const { messages, deliveries } = (await queue.read()).queue
+    expect(Object.keys(messages as object)).to.deep.equal(['last'])
+    expect(deliveries).to.equal(undefined)
+    const empty = await rig.queue({ deliveries: [['last', '9 t']] })
+    await close(empty, LAST, 8)
+    expect((await empty.read()).queue.deliveries).to.equal(undefined)
+  })
+
   it('forgets no more in one script than have finished in it, and a hundred', async () => {
     const ids = Array.from({ length: 40 }, (_, n) => `m${n}`)
     const closed = ids.flatMap((id) => [[`m${id}`, id] as const, [`b${id}`, counts('c', { pending: 1 })] as const])

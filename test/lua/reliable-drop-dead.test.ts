@@ -151,6 +151,20 @@ describe('drop-dead.lua', () => {
     })
   }
 
+  it('a dead letter begins with no attempts that another program has written for its id', async () => {
+    const ends: [until: number, end: (queue: ReliableFixture) => Promise<unknown>][] = [
+      [NOW + 1, (queue) => reject(queue, 'x')],
+      [NOW, (queue) => pollOf(queue)],
+    ]
+    for (const [until, end] of ends) {
+      const config = [['deliveryLimit', '1']] as const
+      const queue = await rig.queue(having([{ id: 'x', until }], { config, dead: { deliveries: [['x', '9 t']] } }))
+      await end(queue)
+      expect(await rig.redis.hkeys(queue.dead.messages)).to.deep.equal(['x'])
+      expect(await rig.redis.exists(queue.dead.deliveries)).to.equal(0)
+    }
+  })
+
   it('a poll that hands out a message looks at no dead letter', async () => {
     const config = [['keepDeadLettersFor', '10']] as const
     const queue = await rig.queue(having([{ id: 'x' }], { config, dead: asDead([old('a', 1)]) }))

@@ -78,6 +78,22 @@ describe('reliable-move.lua', () => {
       after: having([moved.a, moved.b, moved.c]),
     },
     {
+      what: 'begins a message with nothing that another program has written there for its id',
+      before: {
+        deliveries: [
+          ['a', '9'],
+          ['b', '9 t'],
+          ['there', '2'],
+        ],
+        failures: [['a', 'forged\n']],
+        inFlight: [['3b', NOW + 100]],
+        dead: asDead([a, b]),
+      },
+      count: 2,
+      reply: { moved: 2, passedOver: 0, gone: 0, rest: 0 },
+      after: having([moved.a, moved.b], { deliveries: [['there', '2']] }),
+    },
+    {
       what: 'moves none when none are asked for',
       before: having([], { dead: asDead([a, b]) }),
       count: 0,

@@ -122,6 +122,14 @@ describe('reliable-restore.lua', () => {
       published: [String(NOW + 9)],
     },
     {
+      what: 'restores attempts in the place of the delivery of an earlier message of the same id',
+      before: { deliveries: [['v', '9 t']], inFlight: [['3v', NOW + 100]] },
+      items: [{ id: 'v', at: NOW + 3, payload: 'V', attempts: 2 }],
+      reply: [1],
+      after: having([{ id: 'v', at: NOW + 3, payload: 'V', attempts: 2 }]),
+      published: [String(NOW + 3)],
+    },
+    {
       what: 'restores the first of two messages of one id',
       before: {},
       items: [x, { ...x, payload: 'again' }],

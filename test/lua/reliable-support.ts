@@ -295,13 +295,14 @@ export function keysByHand(name: string): Record<KeyName, string> {
   }
 }
 
-/** The keys of groups and batches that `reliable-move.lua` has. */
+/** The keys of groups, batches and deliveries that `reliable-move.lua` has. */
 export function groupKeysOf(own: ScriptKeys, target: ScriptKeys) {
   const { due10, groupOrder, groupTurns, groupWakes, groups, inFlight, batches, batchesAt } = own
   return {
     ...{ due10, groupOrder, groupTurns, groupWakes, groups, inFlight, batches, batchesAt },
     ...{ targetDue10: target.due10, targetGroupOrder: target.groupOrder, targetGroupTurns: target.groupTurns },
     ...{ targetGroupWakes: target.groupWakes, targetGroups: target.groups, targetInFlight: target.inFlight },
+    ...{ targetDeliveries: target.deliveries, targetFailures: target.failures },
   }
 }
 

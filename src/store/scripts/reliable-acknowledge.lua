@@ -112,7 +112,7 @@ if held > 0 then
 
 -- include shared/batches.lua
 
-    leaveBatches({key = KEYS[14], at = KEYS[15], messages = messages, inFlight = inFlight, now = now, log = log}, ids, 'completed')
+    leaveBatches({key = KEYS[14], at = KEYS[15], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ids, 'completed')
   end
   writeChanges(log, KEYS[6], KEYS[5], ARGV[2])
   local groups = openGroups({inFlight = inFlight, schedule = KEYS[9], order = KEYS[10], turns = KEYS[11], wakes = KEYS[12], states = KEYS[13]}, KEYS[5], now)

@@ -101,7 +101,7 @@ if batchName ~= '' or settings.batched then
 
 -- include shared/batches.lua
 
-  local batches = {key = KEYS[24], at = KEYS[25], messages = messages, inFlight = inFlight, now = now, log = log}
+  local batches = {key = KEYS[24], at = KEYS[25], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
 
   -- before any change, so that no message of the batch exists without being counted
   if batchName ~= '' then

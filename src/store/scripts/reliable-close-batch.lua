@@ -7,6 +7,7 @@
 -- KEYS[4] changes    stream  the queue's changes
 -- KEYS[5] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
 -- KEYS[6] batchesAt  zset  finished batch -> when, epoch ms
+-- KEYS[7] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 --
 -- ARGV[1] nowMs   integer  the caller's clock, or -1 for the server's
 -- ARGV[2] client  text     the caller
@@ -15,7 +16,7 @@
 -- ARGV[5] size    integer  bytes of its payload
 --
 -- returns {0, or -5 when the payload is too large and nothing was changed, the counts of the batch}
-local messages, config, inFlight = KEYS[1], KEYS[2], KEYS[3]
+local messages, config, inFlight, deliveries = KEYS[1], KEYS[2], KEYS[3], KEYS[7]
 
 -- include shared/milliseconds.lua
 
@@ -43,7 +44,7 @@ redis.call('ZCARD', inFlight)
 redis.call('HLEN', config)
 local settings = stored(config, 'changes', 'maxMessageBytes', 'batched')
 local log = openLog(settings.changes)
-local batches = {key = KEYS[5], at = KEYS[6], messages = messages, inFlight = inFlight, now = now, log = log}
+local batches = {key = KEYS[5], at = KEYS[6], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
 local found = readBatch(batches, name)
 local batch = found or newBatch(now)
 local isNew = batch.state == 'o'

@@ -28,6 +28,8 @@
 -- KEYS[24] targetInFlight    zset  `inFlight` of the other queue
 -- KEYS[25] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
 -- KEYS[26] batchesAt  zset  finished batch -> when, epoch ms
+-- KEYS[27] targetDeliveries  hash  `deliveries` of the other queue
+-- KEYS[28] targetFailures    hash  `failures` of the other queue
 --
 -- ARGV[1] targetChannel  text     announces when messages become visible there
 -- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
@@ -66,9 +68,11 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 -- include shared/groups.lua
 
+-- include shared/left-behind.lua
+
 local now = milliseconds(ARGV[2])
 local LOOKS = 1000 -- the most ids to examine, so that the script ends soon
-local moved, passed, gone, rest = 0, 0, 0, 0
+local moved, passed, gone, rest, arrived = 0, 0, 0, 0, {}
 local settings = stored(KEYS[7], 'changes', 'keepCompleted', 'grouped', 'batched')
 local targetSettings = stored(KEYS[9], 'grouped')
 local groups = openGroups({schedule = KEYS[13], order = KEYS[14], turns = KEYS[15], wakes = KEYS[16], states = KEYS[17], inFlight = KEYS[23]}, KEYS[7], now)
@@ -118,7 +122,7 @@ local function moveOne(id)
   redis.call('HDEL', messages, id)
   redis.call('HDEL', deliveries, id)
   redis.pcall('HDEL', failures, id)
-  moved = moved + 1
+  moved, arrived[#arrived + 1] = moved + 1, id
   if ended then ended[#ended + 1] = id end
   if log then noteChange(log, 'm,,,', id, ARGV[5]) end
   if targetLog then noteChange(targetLog, group and groupedHead or targetHead, id, targetLog.records and record) end
@@ -154,12 +158,16 @@ else
   moveFirst(due)
   if settings.grouped and ARGV[6] == '0' and moved < count and rest == 0 then moveFirst(groups.schedule) end -- those with a group have that priority too
 end
+if moved > 0 then
+  forgetLeftBehind(KEYS[27], targetGroups.inFlight, arrived)
+  redis.pcall('HDEL', KEYS[28], unpack(arrived))
+end
 if settings.batched then
 -- include shared/beforehand.lua
 
 -- include shared/batches.lua
 
-  leaveBatches({key = KEYS[25], at = KEYS[26], messages = messages, inFlight = KEYS[23], now = now, log = log}, ended, 'removed')
+  leaveBatches({key = KEYS[25], at = KEYS[26], messages = messages, deliveries = deliveries, inFlight = KEYS[23], now = now, log = log}, ended, 'removed')
 end
 writeChanges(log, KEYS[8], KEYS[7], ARGV[4])
 writeChanges(targetLog, KEYS[10], KEYS[9], ARGV[4])

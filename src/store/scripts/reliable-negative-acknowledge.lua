@@ -158,10 +158,10 @@ if settings.batched or dropped then
 -- include shared/batches.lua
 
   if settings.batched then
-    leaveBatches({key = KEYS[31], at = KEYS[32], messages = messages, inFlight = inFlight, now = now, log = log}, ended, 'dead')
+    leaveBatches({key = KEYS[31], at = KEYS[32], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'dead')
   end
   if dropped then
-    leaveBatches({key = KEYS[33], at = KEYS[34], messages = dead.messages, inFlight = KEYS[35], now = now, log = dead.log}, dropped, 'removed')
+    leaveBatches({key = KEYS[33], at = KEYS[34], messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS[35], now = now, log = dead.log}, dropped, 'removed')
   end
 end
 writeChanges(log, KEYS[20], config, client)

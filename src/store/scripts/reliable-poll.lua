@@ -241,14 +241,14 @@ if deadLettered > 0 or handed == 0 then dropped = dropDead(config, dead, deadLet
 if left or dropped then
 -- include shared/batches.lua
 
-  local batches = {key = KEYS[34], at = KEYS[35], messages = messages, inFlight = inFlight, now = now, log = log}
+  local batches = {key = KEYS[34], at = KEYS[35], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
   if left then
     leaveBatches(batches, left.expired, 'expired')
     leaveBatches(batches, left.dead, 'dead')
     leaveBatches(batches, left.removed, 'removed')
   end
   if dropped then
-    leaveBatches({key = KEYS[36], at = KEYS[37], messages = dead.messages, inFlight = KEYS[38], now = now, log = dead.log}, dropped, 'removed')
+    leaveBatches({key = KEYS[36], at = KEYS[37], messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS[38], now = now, log = dead.log}, dropped, 'removed')
   end
 end
 writeChanges(log, KEYS[21], config, ARGV[12])

@@ -104,7 +104,7 @@ if settings.batched then
 
 -- include shared/batches.lua
 
-  leaveBatches({key = KEYS[24], at = KEYS[25], messages = messages, inFlight = inFlight, now = now, log = log}, ended, 'removed')
+  leaveBatches({key = KEYS[24], at = KEYS[25], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'removed')
 end
 writeChanges(log, KEYS[16], KEYS[15], ARGV[3])
 if settings.keepCompleted then

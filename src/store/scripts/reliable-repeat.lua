@@ -159,7 +159,7 @@ if settings.batched then
 
 -- include shared/batches.lua
 
-  leaveBatches({key = KEYS[22], at = KEYS[23], messages = messages, inFlight = inFlight, now = now, log = log}, ended, 'removed')
+  leaveBatches({key = KEYS[22], at = KEYS[23], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'removed')
 end
 writeChanges(log, KEYS[18], KEYS[17], ARGV[9])
 if settings.keepCompleted then

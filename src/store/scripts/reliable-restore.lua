@@ -120,9 +120,12 @@ end
 local function restore(id, detail, body)
   if redis.call('HEXISTS', messages, id) == 0 then
     if detail.replaces then return 3 end -- it was handled or removed meanwhile
-    -- before, because `put` can write attempts
-    if redis.pcall('HEXISTS', deliveries, id) == 1 then forgetLeftBehind(deliveries, inFlight, {id}) end
+    local isAnyLeft = redis.pcall('HEXISTS', deliveries, id) == 1
     put(id, detail, body)
+    if isAnyLeft then
+      forgetLeftBehind(deliveries, inFlight, {id})
+      if detail.attempts > 0 then redis.call('HSET', deliveries, id, string.format('%.0f', detail.attempts)) end
+    end
     return 1
   end
   if not detail.replaces then

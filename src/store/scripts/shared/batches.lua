@@ -47,6 +47,7 @@ local function addLast(batches, name)
   local record = meta .. string.sub(text, from + tonumber(size))
   if type(redis.pcall('ZADD', batches.inFlight, beforehand(now), priority .. id)) ~= 'number' then return true end
   redis.call('HSET', batches.messages, id, record)
+  redis.pcall('HDEL', batches.deliveries, id) -- see shared/left-behind.lua
   local log = batches.log
   if log then noteChange(log, changeHead('a', nil, string.format('%.0f', now), priority), id, log.records and record) end
   publishSlot(batches.messages, now)

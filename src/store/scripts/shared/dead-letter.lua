@@ -19,6 +19,7 @@ local function putAway(queue, dead, id, now)
   local added = redis.pcall('ZADD', dead.due, string.format('%.0f', now), name)
   if type(added) == 'table' then return added.err end
   redis.call('HSET', dead.messages, name, record)
+  redis.pcall('HDEL', dead.deliveries, name) -- see shared/left-behind.lua
   if dead.log == nil then dead.log = logOf(dead.config) or false end
   if dead.log then noteChange(dead.log, changeHead('a', nil, string.format('%.0f', now), 0), name, dead.log.records and record) end
 end
