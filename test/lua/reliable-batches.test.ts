@@ -360,6 +360,37 @@ describe('batches of the reliable queue', () => {
     expect(await rig.redis.zrange(queue.keys.batchesAt, '-1', '-1')).to.deep.equal(['a24'])
   })
 
+  for (const [what, times] of [
+    ['10,000 are said to have finished at the end of all times', Array.from({ length: 10_000 }, () => 'inf')],
+    [
+      '10,000 are said to have finished within the next week, and more later',
+      Array.from({ length: 10_200 }, (_, n) => NOW + WEEK - 9_999 + n),
+    ],
+    [
+      '9,999 are said to have finished within the next week, and one at the end of all times',
+      Array.from({ length: 10_000 }, (_, n) => (n < 9_999 ? NOW + WEEK : 'inf')),
+    ],
+  ] as const) {
+    it(`keeps those that finish now where ${what}`, async () => {
+      const queue = await rig.queue()
+      for (let from = 0; from < times.length; from += 2_000) {
+        const page = times.slice(from, from + 2_000)
+        await rig.redis.zadd(queue.keys.batchesAt, ...page.flatMap((time, n) => [time, `strange ${from + n}`]))
+      }
+      const names = Array.from({ length: 8 }, (_, n) => `zz${n}`)
+      for (const name of names)
+        await run(rig.sender, scripts.closeBatch, queue.keys, {
+          nowMs: NOW,
+          client: 'me',
+          name,
+          last: raw(''),
+          size: 0,
+        })
+      expect(await rig.redis.hkeys(queue.keys.batches)).to.have.members(names.map((name) => `b${name}`))
+      expect(await rig.redis.zcard(queue.keys.batchesAt)).to.equal(10_000)
+    })
+  }
+
   it('add the last message with no attempts that another program has written for its id', async () => {
     const queue = await rig.queue({
       ...closedWith([held]),

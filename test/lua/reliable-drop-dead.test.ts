@@ -81,18 +81,32 @@ describe('drop-dead.lua', () => {
       left: [dead('z')],
     },
     {
-      what: 'those that a consumer has count and stay',
+      what: 'those that a consumer has do not count, and stay',
       config: [['keepDeadLetters', '1']],
       dead: [{ ...old('a', 1), until: NOW + 9 }, old('b', 2)],
       ids: ['x'],
-      left: [{ ...old('a', 1), until: NOW + 9 }],
+      left: [{ ...old('a', 1), until: NOW + 9 }, dead('x')],
     },
     {
-      what: 'those of another priority count and stay',
-      config: [['keepDeadLetters', '2']],
+      what: 'those of another priority do not count, and stay',
+      config: [['keepDeadLetters', '1']],
       dead: [{ ...old('a', 1), priority: 3 }, old('b', 2)],
       ids: ['x'],
       left: [{ ...old('a', 1), priority: 3 }, dead('x')],
+    },
+    {
+      what: 'of those with later times the latest go first, until they are half of what is kept',
+      config: [['keepDeadLetters', '4']],
+      dead: [old('a', 1), old('b', NOW + 1), old('c', NOW + 2), old('d', NOW + 3)],
+      ids: ['x', 'y'],
+      left: [old('b', NOW + 1), old('c', NOW + 2), dead('x'), dead('y')],
+    },
+    {
+      what: 'those with later times stay where they are less than half, such as one that was given back with a delay',
+      config: [['keepDeadLetters', '2']],
+      dead: [old('a', 1), old('b', NOW + 1)],
+      ids: ['x'],
+      left: [old('b', NOW + 1), dead('x')],
     },
     {
       what: 'those that are too old go',
@@ -148,6 +162,50 @@ describe('drop-dead.lua', () => {
       if (ids.length > 0) expect(await reject(queue, ...ids)).to.deep.equal(ids.map(() => 2))
       else expect((await pollOf(queue)).messages).to.deep.equal([])
       expect(await queue.read()).to.deep.equal(expected({ ...after, config: config ?? [], dead: asDead(left) }))
+    })
+  }
+
+  const most = 20
+  const full = Array.from({ length: most }, (_, n) => old(`old ${n}`, n + 1))
+  const forgeries: [what: string, forge: (queue: ReliableFixture) => Promise<unknown>, keeps: number][] = [
+    ['whose schedule another program has deleted', ({ dead: { due0 } }) => rig.redis.del(due0), most],
+    ...(
+      [
+        ['inf', most],
+        [2 ** 54, most],
+        [NOW + 1, most / 2],
+        [2 ** 53, most / 2],
+      ] as const
+    ).map(([time, keeps]): (typeof forgeries)[number] => [
+      `whose times another program has set to ${time}`,
+      ({ dead: { due0 } }) => rig.redis.zadd(due0, ...full.flatMap(({ id }) => [time, String(id)])),
+      keeps,
+    ]),
+    [
+      'whose schedule has many more names of another program with later times',
+      ({ dead: { due0 } }) =>
+        rig.redis.zadd(due0, ...Array.from({ length: 1_000 }, (_, n) => [NOW + n + 1, `strange ${n}`]).flat()),
+      most / 2,
+    ],
+  ]
+  for (const [what, forge, keeps] of forgeries) {
+    it(`a full queue ${what} keeps the newest dead letters`, async () => {
+      const news = Array.from({ length: 30 }, (_, n) => `new ${n}`)
+      const config = [['keepDeadLetters', String(most)]] as const
+      const queue = await rig.queue(having(news.map(held), { config, dead: asDead(full) }))
+      await forge(queue)
+      for (const [n, id] of news.entries()) {
+        await run(rig.sender, negativeAcknowledge, queue.keys, {
+          ...{ channel: queue.channel, deadChannel: queue.deadChannel, client: 'me', nowMs: NOW - 100 + n },
+          ...{ handled: handled([id, '1 t']), how: 'rejected', delayMs: 0, reason: ENDED },
+        })
+        await pollOf(queue, 0)
+        const there = await rig.redis.hmget(queue.dead.messages, ...news.slice(Math.max(0, n + 1 - keeps), n + 1))
+        expect(there).to.not.include(null)
+      }
+      const waiting = await rig.redis.zrange(queue.dead.due0, '0', '-1')
+      expect(waiting).to.have.length(most)
+      expect(waiting.filter((id) => news.includes(id))).to.have.length(keeps)
     })
   }
 

@@ -442,6 +442,50 @@ describe('hostile data of a reliable queue', () => {
     })
   }
 
+  for (const [when, keeps, timeOf] of [
+    ['within the next day', 5, (n: number) => NOW + 1 + n * 1_000],
+    ['later than in a day', 10, (n: number) => NOW + 86_400_000 + n],
+    ['at the end of all times', 10, () => 'inf'],
+  ] as const) {
+    it(`keeps what was completed last, though other programs have completed many more ${when}`, async () => {
+      const forged = Array.from({ length: 400 }, (_, n) => [`strange ${n}`, timeOf(n)] as const)
+      const ids = Array.from({ length: 12 }, (_, n) => `x${String(n).padStart(2, '0')}`)
+      const queue = await rig.queue(
+        having(
+          ids.map((id) => ({ id, until: NOW + 9 })),
+          { config: [['keepCompleted', '10']], completedAt: forged },
+        ),
+      )
+      for (const [n, id] of ids.entries()) {
+        const args = { nowMs: NOW, client: 'me', withResults: false, handled: handled([id, '1 t']) }
+        await run(rig.sender, acknowledge, queue.keys, args)
+        if (n === 0) expect(await rig.redis.zcard(queue.keys.completedAt)).to.equal(300) // at most 100 more than it adds
+        const newest = ids.slice(Math.max(0, n + 1 - keeps), n + 1)
+        expect(await rig.redis.hmget(queue.keys.completed, ...newest)).to.deep.equal(newest.map(() => `${NOW},1,\n`))
+      }
+      expect(await rig.redis.hkeys(queue.keys.completed)).to.have.members(ids.slice(-keeps))
+      expect(await rig.redis.zcard(queue.keys.completedAt)).to.equal(10)
+    })
+  }
+
+  it('removes no message that was completed now while there are completed ones of later times', async () => {
+    const ids = ['x', 'y', 'z']
+    const queue = await rig.queue(
+      having(
+        ids.map((id) => ({ id, until: NOW + 9 })),
+        { config: [['keepCompleted', '3']], completedAt: [['strange', NOW + 1]] },
+      ),
+    )
+    const args = {
+      nowMs: NOW,
+      client: 'me',
+      withResults: false,
+      handled: handled(...ids.map((id) => [id, '1 t'] as const)),
+    }
+    await run(rig.sender, acknowledge, queue.keys, args)
+    expect(await rig.redis.zrange(queue.keys.completedAt, '0', '-1')).to.deep.equal(ids)
+  })
+
   for (const flag of ['0', '', 'x'.repeat(40)]) {
     it(`hands out messages with a group whatever another program has written for their flag: ${JSON.stringify(flag)}`, async () => {
       const queue = await rig.queue({ config: [['grouped', flag]] })

@@ -242,13 +242,23 @@ function deadLetter(queue: Queue, dead: Queue | null, id: string, now: number): 
   })
 }
 
-/** The oldest dead letters that are too many, else those that are too old; those that a consumer has and those of other priorities stay. */
-function dropDead(world: World, queue: Queue, dead: Queue): void {
+/** Which of some times are too many: the earliest, but of those to come only as many stay as half of `most`, and as leave room for what came. */
+function surplusOf<T extends { readonly at: number }>(
+  inOrder: readonly (readonly [string, T])[],
+  { most, came, now }: { readonly most: number; readonly came: number; readonly now: number },
+): (readonly [string, T])[] {
+  const surplus = Math.max(0, inOrder.length - most)
+  const ahead = inOrder.filter(([, { at }]) => at > now).length
+  const latest = Math.max(0, Math.min(surplus, ahead - Math.min(Math.floor(most / 2), Math.max(0, most - came))))
+  return [...inOrder.slice(inOrder.length - latest), ...inOrder.slice(0, surplus - latest)]
+}
+
+/** The dead letters that are too many, else those that are too old; those that a consumer has and those of other priorities stay. */
+function dropDead(world: World, queue: Queue, dead: Queue, came: number): void {
   const [most, age] = [setting(queue, 'keepDeadLetters'), setting(queue, 'keepDeadLettersFor')]
   const waiting = inOrder(dead.items).filter(([, { isTaken, priority }]) => !isTaken && priority === 0)
-  const surplus = dead.items.size - (most ?? Infinity)
-  const gone =
-    surplus > 0 ? waiting.slice(0, surplus) : waiting.filter(([, { at }]) => age !== undefined && at < world.now - age)
+  const tooMany = surplusOf(waiting, { most: most ?? Infinity, came, now: world.now })
+  const gone = tooMany.length > 0 ? tooMany : waiting.filter(([, { at }]) => age !== undefined && at < world.now - age)
   for (const [id] of gone) dead.items.delete(id)
   leave(
     world,
@@ -256,7 +266,7 @@ function dropDead(world: World, queue: Queue, dead: Queue): void {
     gone.map(([, { batch }]) => batch),
     'removed',
   )
-  if (gone.length > 0) world.met.add(surplus > 0 ? 'too many dead letters' : 'a dead letter is too old')
+  if (gone.length > 0) world.met.add(tooMany.length > 0 ? 'too many dead letters' : 'a dead letter is too old')
 }
 
 /** Whether the queue may drop dead letters; the reply alone does not show how many were dropped. */
@@ -519,7 +529,7 @@ const poll = fc
         }
         leave(world, queue, left.expired, 'expired')
         leave(world, queue, left.dead, 'dead')
-        if ((deadLettered > 0 || messages.length === 0) && dead !== null) dropDead(world, queue, dead)
+        if ((deadLettered > 0 || messages.length === 0) && dead !== null) dropDead(world, queue, dead, deadLettered)
         const next = paused ? null : earliestOf(queue)
         if (messages.length + back.length + ticking.length + expired + deadLettered > 0 || announces) {
           world.published.push(`${queue.prefix}${next ?? now + 1000}`)
@@ -559,9 +569,8 @@ function keepCompleted(
   for (const [id, attempts, result] of done) completed.set(id, { at: now, attempts, result })
   const oldest = [...completed].sort((x, y) => x[1].at - y[1].at || (x[0] < y[0] ? -1 : 1))
   const age = setting(queue, 'keepCompletedFor')
-  const surplus = oldest.length - most
-  const gone =
-    surplus > 0 ? oldest.slice(0, surplus) : oldest.filter(([, { at }]) => age !== undefined && at < now - age)
+  const tooMany = surplusOf(oldest, { most, came: done.length, now })
+  const gone = tooMany.length > 0 ? tooMany : oldest.filter(([, { at }]) => age !== undefined && at < now - age)
   for (const [id] of gone) completed.delete(id)
 }
 
@@ -642,7 +651,7 @@ const negativeAcknowledge = fc
         })
         leave(world, queue, left, 'dead')
         if (reply.includes(2) && dead !== null) {
-          dropDead(world, queue, dead)
+          dropDead(world, queue, dead, reply.filter((each) => each === 2).length)
           world.published.push(`${dead.prefix}${now}`)
         }
         return reply

@@ -37,6 +37,8 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 
 -- include shared/names.lua
 
+-- include shared/surplus.lua
+
 -- include shared/ends.lua
 
 -- include shared/record.lua

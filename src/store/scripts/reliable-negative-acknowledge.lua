@@ -80,6 +80,8 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 
 -- include shared/names.lua
 
+-- include shared/surplus.lua
+
 -- include shared/ends.lua
 
 -- include shared/whole-messages.lua

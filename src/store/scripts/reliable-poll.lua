@@ -122,6 +122,8 @@ end
 
 -- include shared/names.lua
 
+-- include shared/surplus.lua
+
 -- include shared/ends.lua
 
 -- include shared/drop-dead.lua

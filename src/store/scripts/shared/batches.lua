@@ -60,7 +60,13 @@ local function countUnfinished(batches, by)
   if count > 0 then redis.call('HSET', batches.key, 'n', string.format('%.0f', count)) else redis.call('HDEL', batches.key, 'n') end
 end
 
--- Removes finished batches if there are too many, or if they finished too long ago: in one script as many as have finished in it, and 100 more.
+-- Another program wrote a later time than this one, see `noteFinished`.
+local function aheadOf(batches)
+  return '(' .. string.format('%.0f', batches.now + BATCH_MS)
+end
+
+-- Removes finished batches if there are too many, or if they finished too long ago: in one script as many as have finished in it, and 100 more. Those with a
+-- foreign time go first: they would stay, and push out the others.
 local function forgetBatches(batches)
   if batches.over then countUnfinished(batches, -batches.over) end
   batches.over = nil
@@ -71,7 +77,9 @@ local function forgetBatches(batches)
   local limit = came + (batches.mayForget or MOST_FORGOTTEN)
   local surplus, gone = size - MOST_BATCHES, {}
   if surplus > 0 and limit > 0 then
-    gone = namesOf(math.min(surplus, limit), function(most) return redis.call('ZRANGE', batches.at, 0, most - 1) end)
+    local most = math.min(surplus, limit)
+    gone = namesOf(most, function(many) return redis.call('ZRANGEBYSCORE', batches.at, aheadOf(batches), '+inf', 'LIMIT', 0, many) end)
+    if #gone == 0 then gone = namesOf(most, function(many) return redis.call('ZRANGE', batches.at, 0, many - 1) end) end
   elseif limit > 0 then
     local before = '(' .. string.format('%.0f', batches.now - BATCH_MS)
     gone = namesOf(limit, function(most) return redis.call('ZRANGEBYSCORE', batches.at, '-inf', before, 'LIMIT', 0, most) end)
@@ -85,13 +93,16 @@ local function forgetBatches(batches)
 end
 
 -- Places a batch after all that have finished earlier, also in the same millisecond, and after the clock was set back: otherwise it could be the first to be
--- forgotten. Another program wrote any time that is further ahead.
+-- forgotten. Another program wrote any time that is more than a week ahead; the batch is placed before those, and no later than that.
 local function noteFinished(batches, name)
   local newest = redis.pcall('ZRANGE', batches.at, -1, -1, 'WITHSCORES')
   if newest.err then return end
-  local last = tonumber(newest[2])
-  if last and last > batches.now + BATCH_MS then last = nil end
-  redis.call('ZADD', batches.at, string.format('%.0f', last and math.max(batches.now, last + 1) or batches.now), name)
+  local last, most = tonumber(newest[2]), batches.now + BATCH_MS
+  if last and last > most then
+    local foreign = redis.call('ZCOUNT', batches.at, aheadOf(batches), '+inf')
+    last = tonumber(redis.call('ZRANGE', batches.at, -1 - foreign, -1 - foreign, 'WITHSCORES')[2])
+  end
+  redis.call('ZADD', batches.at, string.format('%.0f', last and math.min(math.max(batches.now, last + 1), most) or batches.now), name)
   batches.came = (batches.came or 0) + 1
 end
 

@@ -1,15 +1,12 @@
--- Drops dead letters: the oldest if there are more than the queue keeps, or those that died too long ago. Dead letters that a consumer has or
--- that have another priority count, but stay. At most `came` and 100 more are dropped. A key of another type prevents no other step.
--- Returns the ids if these can have batches.
-local MOST_DROPPED = 100
+-- Drops dead letters: the oldest if more wait than the queue keeps, or those that died too long ago. Dead letters that a consumer has, that have another
+-- priority, or whose place another program has deleted, neither count nor are dropped: the others, such as the one that came now, would go in their stead. At most
+-- `came` and 100 more are dropped. A key of another type prevents no other step. Returns the ids if these can have batches. Needs shared/surplus.lua.
 local function dropDead(config, dead, came, now)
   local bounds = dead and stored(config, 'keepDeadLetters', 'keepDeadLettersFor') or {}
   local most, age = setting(bounds.keepDeadLetters, 1, 1000000), setting(bounds.keepDeadLettersFor, 1)
-  local size = most and redis.pcall('HLEN', dead.messages)
-  local surplus, limit, gone = type(size) == 'number' and size - most or 0, came + MOST_DROPPED, {}
-  if surplus > 0 then
-    gone = namesOf(math.min(surplus, limit), function(many) return redis.pcall('ZRANGE', dead.due, 0, many - 1) end)
-  elseif age then
+  local limit = came + 100 -- not a constant of the chunk: the longest script has no room for more names
+  local gone = most and surplusOf(dead.due, most, came, limit, now, '18014398509481984') or {} -- see shared/aside.lua
+  if #gone == 0 and age then
     local before = '(' .. string.format('%.0f', now - age)
     gone = namesOf(limit, function(many) return redis.pcall('ZRANGEBYSCORE', dead.due, '-inf', before, 'LIMIT', 0, many) end)
   end

@@ -1,7 +1,7 @@
 -- Keeps records of completed messages: at most `most`, and none that was completed before `oldest`. A key of another type
--- prevents no acknowledgement; the records of earlier messages of the ids are then removed.
+-- prevents no acknowledgement; the records of earlier messages of the ids are then removed. Needs shared/surplus.lua.
 local SURPLUS = 100 -- how many more than it adds one script removes
-local DAY_MS = 86400000
+local DAY_MS = 86400000 -- no clock is further ahead
 local function keepCompleted(completed, completedAt, ids, records, now, most, oldest)
   local at, times, fields = string.format('%.0f', now), {}, {}
   for n, id in ipairs(ids) do
@@ -14,16 +14,8 @@ local function keepCompleted(completed, completedAt, ids, records, now, most, ol
     return
   end
   local limit = #ids + SURPLUS
-  local surplus = redis.call('ZCARD', completedAt) - most
-  local gone = {}
-  if surplus > 0 then
-    -- records with a future time first: such names of another program would stay, and push out the newly completed ones
-    local ahead = '(' .. string.format('%.0f', now + DAY_MS)
-    gone = namesOf(math.min(surplus, limit), function(many) return redis.call('ZRANGEBYSCORE', completedAt, ahead, '+inf', 'LIMIT', 0, many) end)
-  end
-  if surplus > 0 and #gone == 0 then
-    gone = namesOf(math.min(surplus, limit), function(many) return redis.call('ZRANGE', completedAt, 0, many - 1) end)
-  elseif surplus <= 0 and oldest then
+  local gone = surplusOf(completedAt, most, #ids, limit, now, string.format('%.0f', now + DAY_MS))
+  if #gone == 0 and oldest then
     local before = '(' .. string.format('%.0f', oldest)
     gone = namesOf(limit, function(many) return redis.call('ZRANGEBYSCORE', completedAt, '-inf', before, 'LIMIT', 0, many) end)
   end

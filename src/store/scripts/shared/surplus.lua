@@ -1,0 +1,18 @@
+-- The names to remove from a sorted set of times that has more than `most`, the earliest ones; at most `limit`. The times lie in the past, so another program has
+-- written those that are still to come, or a clock was ahead: without them the names that came now would be the last ones. So names with such times, the latest
+-- first, go before the others, until half of `most` have one, and until there is room for all that `came`. A half may stay, because some are wanted, such as that of
+-- a dead letter that was given back with a delay; but none from `foreign` on, a score as text. Needs shared/names.lua.
+local function surplusOf(key, most, came, limit, now, foreign)
+  local size = redis.pcall('ZCARD', key)
+  local surplus = type(size) == 'number' and math.min(size - most, limit) or 0
+  if surplus <= 0 then return {} end
+  local ahead, latest, gone = redis.call('ZCOUNT', key, '(' .. string.format('%.0f', now), '+inf'), 0, {}
+  if ahead > 0 then
+    local room = math.min(math.floor(most / 2), math.max(0, most - came))
+    latest = math.min(surplus, math.max(ahead - room, redis.call('ZCOUNT', key, foreign, '+inf')))
+  end
+  if latest > 0 then gone = namesOf(latest, function(many) return redis.call('ZRANGE', key, -many, -1) end) end
+  if latest == surplus then return gone end
+  for _, name in ipairs(namesOf(surplus - latest, function(many) return redis.call('ZRANGE', key, 0, many - 1) end)) do gone[#gone + 1] = name end
+  return gone
+end
