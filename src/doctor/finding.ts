@@ -116,6 +116,12 @@ export const MEANINGS = {
       'Another program has set the time, or the clock of Redis was far ahead: no consumer gets these messages, and they hold slots of concurrency.',
     repair: 'Start a consumer: its polls let them end after the visibility timeout. Find out who wrote into the key.',
   },
+  'times-ahead': {
+    means:
+      'Another program has set the times, or the clock of Redis was ahead. The queue removes these entries by their age only when the times have passed, and dead letters are delivered only then.',
+    repair:
+      'Find out who wrote into the keys. Where a queue has more entries than it keeps, its scripts remove such ones first; redrive moves dead letters back whatever their times.',
+  },
   'wrong-shard': {
     means:
       'Another program put them into this shard: schedules there can run a second time, and the sharded queue does not find the messages by their ids.',

@@ -16,6 +16,7 @@ import { inspectChanges, type ChangesState } from './inspect-changes.js'
 import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
 import { Pace } from './pace.js'
 import { Refusals } from './refusals.js'
+import { timesAheadOf, type TimesAhead } from './times-ahead.js'
 import { TurnTime } from '../timing/turn-time.js'
 
 /** The state of one reliable queue. */
@@ -33,6 +34,8 @@ export interface ReliableState {
   readonly figures: Figures | undefined
   /** The number of claims that end later than a client sets; missing if they were not counted. */
   readonly endingFar?: number | undefined
+  /** Entries with times that are still to come; missing if they were not counted. */
+  readonly timesAhead?: TimesAhead | undefined
   /** The claims of groups; `null` or missing if they were not examined. */
   readonly claims?: ClaimsReply | null | undefined
   /** Of a shard: the schedules and messages that hash to other shards, whatever their number; missing if none was looked for. */
@@ -159,6 +162,12 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
       'the ends of visibilities (ZCOUNT)',
       sender.call('ZCOUNT', [keys.inFlight, `(${figures.now + MOST_VISIBILITY_MS}`, '+inf'], { resend: 'reads' }),
     ))
+  const timesAhead =
+    figures &&
+    (await refusals.unlessRefused(
+      'the times of completed messages and batches (ZCOUNT)',
+      timesAheadOf(sender, name, keys, figures.now),
+    ))
   const misplaced = await refusals.unlessRefused(
     'the shards of the messages (ZRANGE)',
     misplacedIn(
@@ -173,6 +182,7 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     figures,
     misplaced,
     endingFar: endingFar === undefined ? undefined : asInteger(endingFar),
+    timesAhead,
     claims,
     wrongTypes,
     expiring,

@@ -408,6 +408,31 @@ describe('redelayed doctor', function () {
         expect(codesOf((await examined([name])).findings)).to.deep.equal([])
       })
 
+      it('times-ahead: completed messages, batches and dead letters whose times no client writes', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name)
+        const { deadLetters } = queue
+        await queue.setConfig({ keepCompleted: 10 })
+        await queue.addMany([1, 2, 3].map((payload) => ({ payload })))
+        for (let n = 0; n < 2; n++) await (await queue.poll())!.negativeAcknowledge({ reject: true })
+        await (await queue.poll())!.acknowledge()
+        await queue.batch('b').close()
+        await (await deadLetters.poll())!.negativeAcknowledge({ delay: '364d' })
+        await deadLetters.pauseTask('none')
+        const names = [name, deadLetters.name]
+        expect(codesOf((await examined(names)).findings)).to.deep.equal(['info tasks-paused'])
+        const [{ completedAt, batchesAt }, { due }] = [reliableKeys(name), reliableKeys(deadLetters.name)]
+        await rawClient().zadd(completedAt, Date.now() + 2 * HOUR, 'forged')
+        await rawClient().zadd(batchesAt, 'inf', 'forged', Date.now() + 2 * HOUR, 'b')
+        await rawClient().zadd(due[0]!, 'inf', 'forged', 2 ** 53 + 2, 'aside', Date.now() + 366 * 24 * HOUR, 'far')
+        const findings = (await examined(names)).findings.filter(({ code }) => code === 'times-ahead')
+        expect(findings.map(({ figures }) => figures)).to.deep.equal([
+          { completed: 1, batches: 2, dead: 0 },
+          { completed: 0, batches: 0, dead: 2 },
+        ])
+      })
+
       it('wrong-shard: schedules and messages that hash to other shards with any number of shards', async () => {
         const name = uniqueName('doctor')
         const queue = makeClient().getShardedReliableQueue(name, { shards: 3 })

@@ -252,6 +252,13 @@ describe('what the doctor makes of what it saw', () => {
       ['warning visibility-far'],
       /^The visibility of 2 messages ends in more than 365 days\.$/,
     ],
+    ['times that have passed', kept({ timesAhead: { completed: 0, batches: 0, dead: 0 } }), []],
+    [
+      'times that are still to come',
+      kept({ timesAhead: { completed: 2, batches: 1, dead: 1 } }),
+      ['warning times-ahead'],
+      /^By their times, 2 messages are completed more than an hour from now, and 1 batch finished .*, and 1 dead letter is visible in more than 365 days\.$/,
+    ],
     ['keys in several slots', queue({ contents: undefined, hasSpreadKeys: true }), ['error cross-slot']],
     ['keys that are not allowed', queue({ denied: ['orders'] }), ['error acl-missing'], /may not use orders\./],
     ['a calm reliable queue', kept({}), []],

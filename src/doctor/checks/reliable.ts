@@ -2,6 +2,7 @@ import { inLargestUnit } from '../../duration.js'
 import { clean, quoted } from '../../text.js'
 import { aboutQueue, counted, type Finding } from '../finding.js'
 import type { Figures, ReliableState } from '../inspect-reliable.js'
+import type { TimesAhead } from '../times-ahead.js'
 import { checkChanges } from './changes.js'
 import { checkExpiring } from './expiring.js'
 
@@ -17,6 +18,7 @@ export function checkReliable({
   claims,
   misplaced,
   endingFar = 0,
+  timesAhead,
   refusals,
 }: ReliableState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
@@ -50,6 +52,7 @@ export function checkReliable({
     const found = `The visibility of ${counted(endingFar, 'message')} ends in more than 365 days.`
     findings.push(aboutQueue(name, 'visibility-far', 'warning', found, { messages: endingFar }))
   }
+  if (timesAhead) findings.push(...checkTimes(name, timesAhead))
   if (misplaced && misplaced.schedules.length + misplaced.messages.length > 0) {
     const { schedules, messages } = misplaced
     const counts = `${counted(schedules.length, 'schedule')} and ${counted(messages.length, 'message')}`
@@ -71,6 +74,21 @@ function checkPlaces(name: string, { total, visible, delayed, inFlight }: Figure
   if (lost <= 0) return []
   const found = `${counted(lost, 'message is', 'messages are')} in no schedule and not in flight, of ${total.toLocaleString('en')}.`
   return [aboutQueue(name, 'place-lost', 'warning', found, { lost, total })]
+}
+
+/** Whether what lies in the past has times in the past. */
+function checkTimes(name: string, timesAhead: TimesAhead): Finding[] {
+  const { completed, batches, dead } = timesAhead
+  const parts = [
+    ...(completed > 0
+      ? [`${counted(completed, 'message is', 'messages are')} completed more than an hour from now`]
+      : []),
+    ...(batches > 0 ? [`${counted(batches, 'batch', 'batches')} finished more than an hour from now`] : []),
+    ...(dead > 0 ? [`${counted(dead, 'dead letter is', 'dead letters are')} visible in more than 365 days`] : []),
+  ]
+  if (parts.length === 0) return []
+  const found = `By their times, ${parts.join(', and ')}.`
+  return [aboutQueue(name, 'times-ahead', 'warning', found, { completed, batches, dead })]
 }
 
 /** Whether messages can be added and delivered. A pause is intended, but may have been forgotten. */
