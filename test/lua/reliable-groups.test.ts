@@ -13,7 +13,15 @@ import * as scripts from '../../src/store/reliable-scripts.js'
 import type { PollReply } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import { rounds } from '../support/long-form.js'
-import { groupKeysOf, NOW, pollArgs, useReliable, type PollArgs, type ReliableFixture } from './reliable-support.js'
+import {
+  groupKeysOf,
+  NOW,
+  pollArgs,
+  useReliable,
+  type PollArgs,
+  type ReliableFixture,
+  type ScriptKeys,
+} from './reliable-support.js'
 import { rejection } from './support.js'
 
 interface Item {
@@ -25,6 +33,14 @@ interface Item {
   readonly limit?: number
   /** How large it is, besides its name. */
   readonly kib?: number
+}
+
+interface Change {
+  readonly known?: string
+  readonly value?: string
+  readonly at?: number
+  readonly withdrawn?: string
+  readonly items?: readonly Item[]
 }
 
 describe('messages with groups', () => {
@@ -80,6 +96,36 @@ describe('messages with groups', () => {
       client: 'me',
       handled: handled(reply),
     })
+
+  const recordOf = ({ id, group = '' }: Item): string =>
+    group === '' ? `\0payload of ${id}` : `\x05,,0,${group.length}${group}payload of ${id}`
+
+  const repeat = (queue: ReliableFixture, { known = '', value = '', at, withdrawn = '', items = [] }: Change) =>
+    run(rig.sender, scripts.repeat, queue.keys, {
+      ...{ channel: queue.channel, nowMs: NOW, client: 'me', name: Buffer.from('r'), expected: Buffer.from(known) },
+      ...{ value: Buffer.from(value), at: at === undefined ? '' : String(at), withdrawn: Buffer.from(withdrawn) },
+      priority: items.some(({ group }) => group !== undefined) ? 10 : 0,
+      items: items.flatMap((item) =>
+        [item.id, String(item.at ?? NOW), recordOf(item)].map((text) => Buffer.from(text)),
+      ),
+    })
+
+  const move = (from: ScriptKeys, to: ScriptKeys, channel: string) =>
+    run(
+      rig.sender,
+      scripts.move,
+      {
+        ...{ messages: from.messages, deliveries: from.deliveries, failures: from.failures, due: from.due0 },
+        ...{ config: from.config, changes: from.changes, completed: from.completed, completedAt: from.completedAt },
+        ...groupKeysOf(from, to),
+        ...{ targetMessages: to.messages, targetDue: to.due0, targetConfig: to.config, targetChanges: to.changes },
+      },
+      {
+        ...{ targetChannel: channel, nowMs: NOW, count: 10, client: 'me', targetName: '"x"', priority: 0 },
+        ...{ isRedriven: true, ids: [] },
+      },
+    )
+  const redrive = ({ keys, dead, channel }: ReliableFixture) => move(dead, keys, channel)
 
   async function made(config: Record<string, string> = {}): Promise<ReliableFixture> {
     return rig.queue({ config: Object.entries(config) })
@@ -500,32 +546,7 @@ describe('messages with groups', () => {
     await add(queue, [{ id: 'a1', group: 'a' }])
     expect(await giveBack(queue, await poll(queue), 'rejected')).to.deep.equal([2])
     expect(await left(queue)).to.deep.equal(NOTHING)
-    const { keys, dead } = queue
-    await run(
-      rig.sender,
-      scripts.move,
-      {
-        ...{ messages: dead.messages, deliveries: dead.deliveries, failures: dead.failures, due: dead.due0 },
-        ...{ config: dead.config, changes: dead.changes, completed: dead.completed, completedAt: dead.completedAt },
-        ...groupKeysOf(dead, keys),
-        ...{
-          targetMessages: keys.messages,
-          targetDue: keys.due0,
-          targetConfig: keys.config,
-          targetChanges: keys.changes,
-        },
-      },
-      {
-        targetChannel: queue.channel,
-        nowMs: NOW,
-        count: 10,
-        client: 'me',
-        targetName: '"x"',
-        priority: 0,
-        isRedriven: true,
-        ids: [],
-      },
-    )
+    await redrive(queue)
     const { messages } = await poll(queue)
     expect(messages.map(({ member }) => member)).to.deep.equal(['ga1'])
   })
@@ -637,6 +658,188 @@ describe('messages with groups', () => {
       const deliveries = await rig.redis.hgetall(queue.keys.deliveries)
       expect([...ids(later), ...Object.keys(deliveries)]).to.include('x')
       for (const id of ['a1', 'a2']) expect(deliveries[id]?.startsWith('2') ?? false, id).to.equal(false)
+    })
+  }
+
+  for (const wrong of ['groupTurns', 'groupWakes', 'groups'] as const) {
+    describe(`while ${wrong} is of another type`, () => {
+      /** Which messages come once the key is there no more: polls that find none look for them. */
+      const comingAfter = async (queue: ReliableFixture, from = NOW + 1_000): Promise<string[]> => {
+        await queue.unblock(wrong)
+        const come: string[] = []
+        for (let nowMs = from; nowMs < from + 20; nowMs++)
+          come.push(...ids(await poll(queue, { nowMs, visibilityMs: 60_000 })))
+        return come.sort()
+      }
+
+      it('are added whole, and come after it', async () => {
+        const queue = await made({ changes: 'r,100,,0,first' })
+        await queue.block(wrong)
+        const items = [{ id: 'a1', group: 'a' }, { id: 'b1', group: 'b', at: NOW + 50 }, { id: 'x' }]
+        expect((await add(queue, items)).outcomes).to.deep.equal([1, 1, 1])
+        expect((await add(queue, items)).outcomes).to.deep.equal([0, 0, 0])
+        const changes = (await queue.changes()).join('')
+        for (const { id } of items) expect(changes.split(id), id).to.have.length(2)
+        expect(ids(await poll(queue, { visibilityMs: 60_000 }))).to.deep.equal(['x'])
+        expect(await comingAfter(queue)).to.deep.equal(['a1', 'b1'])
+      })
+
+      for (const existing of ['replace', 'postpone'] as const) {
+        it(`keep a place where another one takes theirs, waiting or not acknowledged in time: ${existing}`, async () => {
+          const queue = await made()
+          await add(queue, [
+            { id: 'a1', group: 'a' },
+            { id: 'a2', group: 'a', at: NOW + 50 },
+          ])
+          await poll(queue, { count: 1, visibilityMs: 5 })
+          await queue.block(wrong)
+          const items = ['a1', 'a2'].map((id) => ({ id, group: 'a', at: NOW + 70 }))
+          const { outcomes } = await add(queue, items, NOW + 6, existing)
+          expect(outcomes).to.deep.equal(existing === 'replace' ? [2, 2] : [3, 3])
+          const waiting = ['a1', 'a2'].map((id) => [id, String(NOW + 70)])
+          expect((await queue.read()).queue).to.deep.include({ due: { 10: waiting } })
+          expect(await comingAfter(queue)).to.deep.equal(['a1', 'a2'])
+        })
+      }
+
+      it('are added anew without what is left of a lost one', async () => {
+        const queue = await made({ groupConcurrency: '1' })
+        await add(queue, [{ id: 'a1', group: 'a' }])
+        await poll(queue)
+        await rig.redis.zrem(queue.keys.inFlight, 'ga1')
+        await queue.block(wrong)
+        expect((await add(queue, [{ id: 'a1', group: 'b' }], NOW + 6)).outcomes).to.deep.equal([1])
+        expect((await rig.redis.hgetall(queue.keys.deliveries))['a1']).to.equal(undefined)
+        expect(await comingAfter(queue)).to.deep.equal(['a1'])
+        expect((await left(queue)).groups).to.deep.equal({ b: '1 ' })
+      })
+
+      it('get another time', async () => {
+        const queue = await made()
+        await add(queue, [
+          { id: 'a1', group: 'a' },
+          { id: 'a2', group: 'a', at: NOW + 50 },
+        ])
+        await poll(queue, { count: 1, visibilityMs: 5 })
+        await queue.block(wrong)
+        for (const id of ['a1', 'a2'])
+          expect(
+            await run(rig.sender, scripts.reschedule, queue.keys, {
+              ...{
+                channel: queue.channel,
+                nowMs: NOW + 6,
+                id: Buffer.from(id),
+                priority: -1,
+                client: 'me',
+                when: '20',
+              },
+            }),
+          ).to.equal(NOW + 26)
+        expect((await queue.read()).queue).to.deep.include({
+          due: { 10: ['a1', 'a2'].map((id) => [id, `${NOW + 26}`]) },
+        })
+        expect(await comingAfter(queue)).to.deep.equal(['a1', 'a2'])
+      })
+
+      it('are redriven whole', async () => {
+        const queue = await made()
+        await add(queue, [{ id: 'a1', group: 'a' }])
+        await giveBack(queue, await poll(queue), 'rejected')
+        await queue.block(wrong)
+        expect(await redrive(queue)).to.deep.include({ moved: 1 })
+        const { dead, queue: own } = await queue.read()
+        expect(dead).to.deep.equal({})
+        expect(Object.keys(own.messages ?? {})).to.deep.equal(['a1'])
+        expect(await comingAfter(queue)).to.deep.equal(['a1'])
+      })
+
+      it('are moved whole out of their queue', async () => {
+        const queue = await made()
+        await add(queue, [{ id: 'a1', group: 'a' }])
+        await queue.block(wrong)
+        expect(await move(queue.keys, queue.dead, queue.deadChannel)).to.deep.include({ moved: 1 })
+        await queue.unblock(wrong)
+        const { dead, queue: own } = await queue.read()
+        expect([own.messages, own.due]).to.deep.equal([undefined, undefined])
+        expect(dead).to.deep.include({ due: { 10: [['a1', String(NOW)]] }, groupTurns: [['a', '1']] })
+      })
+
+      it('are restored whole, also in the place of others', async () => {
+        const queue = await made()
+        await add(queue, [{ id: 'a2', group: 'a', at: NOW + 50 }])
+        await queue.block(wrong)
+        const items = [
+          ['a1', `g1,${NOW + 9},1,,,0,4,`, 'old\na1'],
+          ['a2', `g1,${NOW + 8},0,,,0,0,${NOW + 50}`, 'b2'],
+        ]
+        const args = { channel: queue.channel, client: 'me', known: false, items: items.flat() }
+        expect(await run(rig.sender, scripts.restore, queue.keys, args)).to.deep.equal([1, 2])
+        const { messages, due } = (await queue.read()).queue
+        expect(messages).to.have.all.keys('a1', 'a2')
+        expect(due).to.deep.equal({
+          10: [
+            ['a2', String(NOW + 8)],
+            ['a1', String(NOW + 9)],
+          ],
+        })
+        expect(await comingAfter(queue)).to.deep.equal(['a1', 'a2'])
+      })
+
+      it('of a schedule are added, and withdrawn, with all steps', async () => {
+        const queue = await made()
+        await queue.block(wrong)
+        const items = [{ id: 'r@1', group: 'a', at: NOW + 5 }]
+        expect(await repeat(queue, { value: '1', at: NOW + 5, items })).to.equal(1)
+        expect((await queue.read()).queue.repeats).to.deep.equal({ r: '1' })
+        const next = [{ id: 'r@2', group: 'a', at: NOW + 6 }]
+        expect(await repeat(queue, { known: '1', value: '2', withdrawn: 'r@1', items: next })).to.equal(1)
+        expect((await queue.read()).queue).to.deep.include({
+          repeats: { r: '2' },
+          due: { 10: [['r@2', `${NOW + 6}`]] },
+        })
+        expect(await comingAfter(queue)).to.deep.equal(['r@2'])
+      })
+
+      it('end their claims, so that their group has its slots after it', async () => {
+        const queue = await made({ groupConcurrency: '1' })
+        await add(queue, [
+          { id: 'a1', group: 'a' },
+          { id: 'a2', group: 'a' },
+          { id: 'b1', group: 'b' },
+        ])
+        const first = await poll(queue, { visibilityMs: 60_000 })
+        expect(ids(first)).to.deep.equal(['a1', 'b1'])
+        await queue.block(wrong)
+        const ofA = { messages: first.messages.slice(0, 1) }
+        expect(await acknowledge(queue, ofA)).to.deep.equal([true])
+        // b1 stays in flight, so that no count begins anew
+        expect(await comingAfter(queue)).to.deep.equal(['a2'])
+      })
+    })
+  }
+
+  it('are moved to no other queue while groupOrder is of another type, as they would stay here too', async () => {
+    const queue = await made()
+    await add(queue, [{ id: 'a1', group: 'a' }])
+    await queue.block('groupOrder')
+    expect(await rejection(move(queue.keys, queue.dead, queue.deadChannel))).to.include({ code: 'ERR_WRONG_TYPE' })
+    expect((await queue.read()).dead).to.deep.equal({})
+  })
+
+  for (const how of ['replace', 'postpone', 'reschedule'] as const) {
+    it(`stay in flight where groupOrder is of another type: ${how}`, async () => {
+      const queue = await made()
+      await add(queue, [{ id: 'a1', group: 'a' }])
+      await poll(queue, { visibilityMs: 5 })
+      await queue.block('groupOrder')
+      const when = { channel: queue.channel, nowMs: NOW + 6, id: Buffer.from('a1'), priority: -1, client: 'me' }
+      const changed =
+        how === 'reschedule'
+          ? run(rig.sender, scripts.reschedule, queue.keys, { ...when, when: '20' })
+          : add(queue, [{ id: 'a1', group: 'a' }], NOW + 6, how)
+      expect(await rejection(changed)).to.include({ code: 'ERR_WRONG_TYPE' })
+      await queue.unblock('groupOrder')
+      expect(ids(await poll(queue, { nowMs: NOW + 9 }))).to.deep.equal(['a1'])
     })
   }
 
@@ -872,27 +1075,6 @@ describe('messages with groups', () => {
   })
 
   describe('of a schedule', () => {
-    interface Change {
-      readonly known?: string
-      readonly value?: string
-      readonly at?: number
-      readonly withdrawn?: string
-      readonly items?: readonly Item[]
-    }
-
-    const recordOf = ({ id, group = '' }: Item): string =>
-      group === '' ? `\0payload of ${id}` : `\x05,,0,${group.length}${group}payload of ${id}`
-
-    const repeat = (queue: ReliableFixture, { known = '', value = '', at, withdrawn = '', items = [] }: Change) =>
-      run(rig.sender, scripts.repeat, queue.keys, {
-        ...{ channel: queue.channel, nowMs: NOW, client: 'me', name: Buffer.from('r'), expected: Buffer.from(known) },
-        ...{ value: Buffer.from(value), at: at === undefined ? '' : String(at), withdrawn: Buffer.from(withdrawn) },
-        priority: items.some(({ group }) => group !== undefined) ? 10 : 0,
-        items: items.flatMap((item) =>
-          [item.id, String(item.at ?? NOW), recordOf(item)].map((text) => Buffer.from(text)),
-        ),
-      })
-
     it('have their turns among the added messages, each at its time', async () => {
       const queue = await made()
       await add(queue, [...['a1', 'a2'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }])

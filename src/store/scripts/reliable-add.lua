@@ -57,8 +57,6 @@ local TOGETHER = 10
 
 -- include shared/locate.lua
 
--- include shared/placed.lua
-
 -- include shared/lost-claim.lua
 
 -- include shared/record.lua
@@ -163,11 +161,9 @@ end
 if first and first <= MAX and not isRefused and not noBatch then announce({inFlight, settings.grouped and KEYS[22] or inFlight, unpack(due, 1, 10)}, ticks, channel, first, now) end
 
 -- Whether no poll can claim a message any more, though none has removed it yet; a consumer that has it may still handle it.
-local function isOver(id, record)
+local function isOver(record, visible, isTaken)
   local expires = readMeta(record)
-  if not expires or expires > now then return false end
-  local _, visible, isTaken = locate(due, inFlight, id)
-  return not (isTaken and visible > now)
+  return expires and expires <= now and not (isTaken and visible > now)
 end
 
 local size = maxSize and redis.call('HLEN', messages)
@@ -223,17 +219,18 @@ local function enterSchedule(priority, at, id, record)
 end
 
 -- Moves a message from where it waits or is claimed, if anywhere, to its new schedule. It is added first, so that after an error it is
--- not lost; a message with a group is found by its time, so it is removed first.
+-- not lost; one that waits in a group is found by its time, so it is removed first.
 local function changeSchedule(from, isTaken, record, id, to, at, newRecord)
-  if from == GROUPED then
-    local _, _, _, _, group = readMeta(record)
-    if isTaken then redis.call('ZREM', inFlight, memberOf(from, id)) elseif group then takeFromGroup(groups, group, id) end
-    if group and refreshGroup(groups, group, isTaken and -1) then publishSlot(messages, now) end
+  local _, _, _, _, group = readMeta(from == GROUPED and record or '')
+  if group and not isTaken then
+    takeFromGroup(groups, group, id)
+    if refreshGroup(groups, group) then publishSlot(messages, now) end
   end
   enterSchedule(to, at, id, newRecord)
-  if not from or from == GROUPED then return end
-  if isTaken then redis.call('ZREM', inFlight, memberOf(from, id))
-  elseif from ~= to then redis.call('ZREM', due[from + 1], id) end
+  if isTaken then
+    redis.call('ZREM', inFlight, memberOf(from, id))
+    if group and refreshGroup(groups, group, -1) then publishSlot(messages, now) end
+  elseif from and from ~= GROUPED and from ~= to then redis.call('ZREM', due[from + 1], id) end
 end
 
 local isLeft = false
@@ -248,8 +245,10 @@ local function add(id, record, detail, body)
     record = redis.call('HGET', messages, id)
   end
   seen[id] = true
-  local isLost = record and not isPlaced(due, inFlight, id)
-  local isThere = record and not isLost and not isOver(id, record)
+  local isKnown, priorityNow, visibleNow, taken = true, nil, nil, nil
+  if record then isKnown, priorityNow, visibleNow, taken = pcall(locate, due, inFlight, id) end
+  local isLost = record and isKnown and not priorityNow -- a key of another type may have it
+  local isThere = record and not isLost and not isOver(record, visibleNow, taken)
   local group, meta = nil, detail.meta
   if detail.group then
     group, body = string.sub(body, 1, detail.group), string.sub(body, detail.group + 1)
@@ -266,8 +265,8 @@ local function add(id, record, detail, body)
   if detail.isTooLate then return -3 end
 
   if isThere and existing == 'keep' then return leave(0) end
-  local priority, priorityNow, visibleNow, taken = detail.priority, nil, nil, nil
-  if record then priorityNow, visibleNow, taken = locate(due, inFlight, id) end
+  if not isKnown then locate(due, inFlight, id) end -- raises the error
+  local priority = detail.priority
   if isThere and existing == 'postpone' then
     if not priorityNow or (taken and visibleNow > now) then return leave(0) end
     local expires = shiftExpiry(messages, id, detail.visible - visibleNow)

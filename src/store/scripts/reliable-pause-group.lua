@@ -37,7 +37,7 @@ if isPaused and pause then return 0 end
 -- first, so that an error (no right to publish) leaves everything as it was
 if isPaused then redis.call('PUBLISH', ARGV[1], '0') end
 if isPaused then redis.call('ZREM', pauses, group) elseif pause then redis.call('ZADD', pauses, 0, group) end
-local keys = {inFlight = KEYS[2], schedule = KEYS[3], order = KEYS[4], turns = KEYS[5], wakes = KEYS[6], states = KEYS[7], pauses = pauses}
+local keys = {inFlight = KEYS[2], schedule = KEYS[3], order = KEYS[4], turns = KEYS[5], wakes = KEYS[6], states = KEYS[7], pauses = pauses, isStrict = true}
 local calls = refreshGroup(openGroups(keys, KEYS[1], milliseconds(ARGV[2])), group)
 if isPaused or pause then return 1 end
 if calls then redis.pcall('PUBLISH', ARGV[1], '0') end

@@ -72,8 +72,9 @@ if to < 0 or priority == GROUPED then to = priority end
 local group = priority == GROUPED and groupOf(messages, id)
 if group then
   local groups = openGroups({inFlight = inFlight, schedule = KEYS[16], order = KEYS[17], turns = KEYS[18], wakes = KEYS[19], states = KEYS[20]}, KEYS[14], now)
-  if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id)) else takeFromGroup(groups, group, id) end
+  if not isTaken then takeFromGroup(groups, group, id) end
   addToGroup(groups, group, visible, id)
+  if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id)) end -- last, so that after an error it is still there
   if refreshGroup(groups, group, isTaken and -1) and isTaken then publishSlot(messages, now) end
 else
 -- first, so that after an error it is still where it was

@@ -208,10 +208,15 @@ local function makeGroupFunctions()
     return {set = {}, gone = {}, turns = {}, noTurns = {}, wakes = {}, forgets = {}, noWakes = {}}
   end
 
-  -- Writes the moves; returns how many groups with a message have a time and had none.
-  local function writePlaces(groups, places)
+  local function writeStates(groups, places)
     if #places.set > 0 then redis.call('HSET', groups.states, unpack(places.set)) end
     if #places.gone > 0 then redis.call('HDEL', groups.states, unpack(places.gone)) end
+    places.areWritten = true
+  end
+
+  -- Writes the moves; returns how many groups with a message have a time and had none.
+  local function writePlaces(groups, places)
+    writeStates(groups, places)
     if #places.turns > 0 then redis.call('ZADD', groups.turns, unpack(places.turns)) end
     if #places.noTurns > 0 then redis.call('ZREM', groups.turns, unpack(places.noTurns)) end
     if #places.noWakes > 0 then redis.call('ZREM', groups.wakes, unpack(places.noWakes)) end
@@ -233,19 +238,28 @@ local function makeGroupFunctions()
     return false
   end
 
-  local function refreshPage(groups, names, changes, isLess)
-    local places, calls = newPlaces(), false
+  -- The claims of a group and the rest of its state, from the stored text and the number of begun or ended claims.
+  local function claimsAfter(groups, text, change)
+    local claims, window = string.match(text, '^(%d+) (.*)$')
+    claims = math.max(0, (setting(claims, 0) or 0) + (change or 0))
+    return groups.haveNone and 0 or claims, window or ''
+  end
+
+  local function noteClaims(places, group, before, claims, window)
+    noteState(places, group, before, claims == 0 and window == '' and '' or claims .. ' ' .. window)
+  end
+
+  local function refreshPage(groups, names, changes, isLess, places)
+    local calls = false
     local turns, texts = redis.call('ZMSCORE', groups.turns, unpack(names)), statesOf(groups, names)
     for n, group in ipairs(names) do
-      local claims, window = string.match(texts[n], '^(%d+) (.*)$')
-      claims, window = math.max(0, (setting(claims, 0) or 0) + (changes[group] or 0)), window or ''
-      if groups.haveNone then claims = 0 end
+      local claims, window = claimsAfter(groups, texts[n], changes[group])
       if isPausedGroup(groups, group) then
-        noteState(places, group, texts[n], claims == 0 and window == '' and '' or claims .. ' ' .. window)
+        noteClaims(places, group, texts[n], claims, window)
         push(places.noTurns, group)
         push(places.noWakes, group)
       elseif turns[n] and not isLess then -- it stays: what it has, and whether it may, is looked at in its turn
-        noteState(places, group, texts[n], claims == 0 and window == '' and '' or claims .. ' ' .. window)
+        noteClaims(places, group, texts[n], claims, window)
       else
         local state = readState(groups, texts[n])
         state.claims = claims
@@ -258,13 +272,33 @@ local function makeGroupFunctions()
     return writePlaces(groups, places) > 0 or calls
   end
 
+  -- Only counts the begun and ended claims of groups: else an ended claim would hold a slot, which nothing frees.
+  local function countClaims(groups, names, changes)
+    local places = newPlaces()
+    for n, text in ipairs(statesOf(groups, names)) do noteClaims(places, names[n], text, claimsAfter(groups, text, changes[names[n]])) end
+    writeStates(groups, places)
+  end
+
+  -- As `refreshPage`, but a key of another type prevents no other step: a script that has added or moved a message would leave the rest undone. The
+  -- groups then have no turn until polls find their messages. With `isStrict` such a key ends the script.
+  local function tryPage(groups, names, changes, isLess)
+    if groups.isStrict then return refreshPage(groups, names, changes, isLess, newPlaces()) end
+    local places = newPlaces()
+    local isDone, result = pcall(refreshPage, groups, names, changes, isLess, places)
+    if isDone then return result end
+    local text = type(result) == 'table' and result.err or result
+    if not string.find(text, 'WRONGTYPE', 1, true) then return refreshPage(groups, names, changes, isLess, newPlaces()) end -- raises it with its code
+    if not places.areWritten then pcall(countClaims, groups, names, changes) end
+    return false
+  end
+
   -- Updates the places of groups after their messages changed; `changes`: for each the number of begun or, below zero, ended claims; `isLess`: some messages
   -- no longer wait. Returns whether consumers have to poll again: a group has a turn, or a time for one, and had none.
   local function refreshGroups(groups, names, changes, isLess)
     local calls = false
     for from = 1, #names, TOGETHER_GROUPS do
       local page = {unpack(names, from, math.min(from + TOGETHER_GROUPS - 1, #names))}
-      calls = refreshPage(groups, page, changes, isLess) or calls
+      calls = tryPage(groups, page, changes, isLess) or calls
     end
     return calls
   end
