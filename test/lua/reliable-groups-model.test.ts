@@ -601,7 +601,7 @@ describe('groups, limits, pauses and batches together', () => {
         "log = log}, ended, 'removed')",
         "log = log}, {}, 'removed')",
       ],
-      ['the message of a tick has no turn', 'repeat', 'refreshGroups(groups, touched, {}, true)', 'nil'],
+      ['the message of a tick has no turn', 'repeat', 'refreshGroups(groups, touched, claimsEnded, true)', 'nil'],
       ['a tick that is withdrawn keeps its place', 'repeat', 'settings.grouped and isToCome(groups.schedule)', 'false'],
       [
         'a batch adds its last message again when it is closed again',

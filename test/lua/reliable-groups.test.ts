@@ -1135,6 +1135,23 @@ describe('messages with groups', () => {
       expect(ids(await poll(queue, { nowMs: at }))).to.deep.equal(['r@1'])
     })
 
+    it('take the place of records without a place, and end their claims', async () => {
+      const queue = await made({ groupConcurrency: '1' })
+      await add(queue, [
+        { id: 'r@1', group: 'a' },
+        { id: 'z2', group: 'a' },
+      ])
+      expect(ids(await poll(queue, { visibilityMs: 60_000 }))).to.deep.equal(['r@1'])
+      await rig.redis.zrem(queue.keys.inFlight, 'gr@1')
+      await queue.published()
+      await repeat(queue, { value: '2', items: [{ id: 'r@1', group: 'b', at: NOW + 5 }] })
+      expect(await queue.published()).to.deep.equal([String(NOW + 5), String(NOW)])
+      expect(await left(queue)).to.deep.include({ turns: ['a'], wakes: [['b', String(NOW + 5)]], groups: {} })
+      expect(ids(await poll(queue, { nowMs: NOW + 5, visibilityMs: 60_000 }))).to.have.members(['z2', 'r@1'])
+      expect(await repeat(queue, { known: '2', value: '3', items: [{ id: 'r@1', group: 'b' }] })).to.equal(1)
+      expect(ids(await poll(queue, { nowMs: NOW + 6 })), 'held, so it stays').to.deep.equal([])
+    })
+
     it('leave the next one of their group at its time when they are withdrawn', async () => {
       const queue = await made()
       await add(queue, [{ id: 'a1', group: 'a', at: NOW + 9 }])

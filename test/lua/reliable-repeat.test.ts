@@ -229,6 +229,26 @@ describe('reliable-repeat.lua', () => {
         { repeats: [['r', 'new']] },
       ),
     },
+    {
+      what: 'adds a message whose id has a record in no schedule, with nothing of what is left of it',
+      before: having([early], {
+        messages: [['r@5', record('of another program', { expires: 7 })]],
+        deliveries: [['r@5', '3 t']],
+        failures: [['r@5', 'f\n']],
+        config: [['batched', '1']],
+        batches: [
+          ['mr@5', 'b'],
+          ['bb', 'o,2,0,0,0,0,1,,'],
+        ],
+      }),
+      change: { value: '2 new', at: NOW + 9, priority: 4, items: [['r@5', NOW + 5, record('P')]] },
+      after: having([early, { id: 'r@5', at: NOW + 5, payload: 'P', priority: 4 }], {
+        repeats: [['r', '2 new']],
+        ticks: [['r', NOW + 9]],
+        config: [['batched', '1']],
+        batches: [['bb', 'o,1,0,0,0,1,1,,']],
+      }),
+    },
     ...[0, 6, 9].map((priority) => ({
       what: `withdraws a message that is to come, with all that is known of it, from priority ${priority}`,
       before: having([early, { ...pending, priority, attempts: 2, failures: 'f\n' }, other], known),

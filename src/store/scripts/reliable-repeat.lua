@@ -1,6 +1,7 @@
 -- Change a repeat, if no other client has changed it since the caller read it, and add the messages of the change: of
 -- all callers that prepare the same tick, one succeeds. The value of a repeat contains the last tick, so that it differs
--- after each tick; to the scripts it is only a text.
+-- after each tick; to the scripts it is only a text. An existing message stays unchanged; a record that is in no schedule and not in
+-- flight counts as absent.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -54,6 +55,12 @@ local priority = tonumber(ARGV[7])
 
 -- include shared/aside.lua
 
+-- include shared/locate.lua
+
+-- include shared/placed.lua
+
+-- include shared/lost-claim.lua
+
 -- include shared/settings.lua
 
 -- include shared/names.lua
@@ -97,14 +104,19 @@ end
 if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first, now) end
 
 local ended = (settings.keepCompleted or settings.batched) and {}
-local touched = {} -- groups whose places are updated at the end
+local touched, claimsEnded = {}, {} -- groups whose places are updated at the end
+
+local function touch(group, claims)
+  if not claimsEnded[group] then touched[#touched + 1] = group end
+  claimsEnded[group] = (claimsEnded[group] or 0) + claims
+end
 
 local function forget(id)
   redis.call('HDEL', messages, id)
   redis.call('HDEL', deliveries, id)
   redis.pcall('HDEL', failures, id)
   if log then noteChange(log, 'x,,,', id) end
-  if ended then ended[1] = id end
+  if ended then ended[#ended + 1] = id end
 end
 
 local function isToCome(schedule)
@@ -122,7 +134,7 @@ if withdrawn ~= '' then
     local group = groupOf(messages, withdrawn)
     if group then
       takeFromGroup(groups, group, withdrawn)
-      touched[1] = group
+      touch(group, 0)
     else
       redis.call('ZREM', groups.schedule, withdrawn)
     end
@@ -140,19 +152,35 @@ local function enter(id, visible, record)
   if settings.grouped ~= '1' then redis.call('HSET', KEYS[17], 'grouped', '1') end
   settings.grouped = '1'
   addToGroup(groups, group, tonumber(visible), id)
-  if touched[#touched] ~= group then touched[#touched + 1] = group end
+  touch(group, 0)
 end
 
+local all = {unpack(due)}
+all[#all + 1] = groups.schedule
+local hasFreed = false
 for item = 10, #ARGV, 3 do
   local id = ARGV[item]
-  if redis.call('HEXISTS', messages, id) == 0 then
+  local isThere = redis.call('HEXISTS', messages, id) == 1
+  -- another program wrote such a record, or deleted its place: no poll would find it
+  local isLost = isThere and not isPlaced(all, inFlight, id)
+  if isLost or not isThere then
+    local before = isLost and hasLostClaim(deliveries, id) and groupOf(messages, id)
     enter(id, ARGV[item + 1], ARGV[item + 2])
     redis.call('HSET', messages, id, ARGV[item + 2])
     forgetLeftBehind(deliveries, inFlight, {id})
+    if isLost then
+      redis.pcall('HDEL', failures, id)
+      if ended then ended[#ended + 1] = id end
+    end
+    if before then
+      hasFreed = true
+      touch(before, -1)
+    end
     if log then noteChange(log, changeHead('a', nil, ARGV[item + 1], priority == GROUPED and 0 or priority), id, log.records and ARGV[item + 2]) end
   end
 end
-refreshGroups(groups, touched, {}, true)
+local areCalled = refreshGroups(groups, touched, claimsEnded, true)
+if areCalled and hasFreed then publishSlot(messages, now) end
 if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end
 if settings.batched then
 -- include shared/beforehand.lua
