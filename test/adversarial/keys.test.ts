@@ -302,6 +302,26 @@ describe('hostile data in the keys of queues', function () {
     }
   })
 
+  describe('messages with a group', () => {
+    for (const part of ['groupTurns', 'groupWakes', 'groups'] as const) {
+      it(`${part} of another type: what is added comes when it is gone`, async () => {
+        await attacked(async (client, errors) => {
+          const name = uniqueName('grouped')
+          await redis.set(reliableKeys(name)[part], 'in the way')
+          const queue = client.getReliableQueue<string>(name, { codec: codecs.string() })
+          await queue.add('good', { group: 'tenant' })
+          expect(await queue.poll({ timeout: 50 })).to.equal(null)
+          expect(errors.map(({ message }) => message).join()).to.include('the groups')
+          await redis.unlink(reliableKeys(name)[part])
+          const message = await queue.poll({ timeout: 15_000 })
+          expect(message?.payload).to.equal('good')
+          expect(await message?.acknowledge()).to.equal(true)
+          expect(await queue.size()).to.equal(0)
+        })
+      })
+    }
+  })
+
   for (const { kind, layout, rows, keysOf } of KINDS) {
     describe(kind, () => {
       it('every key has a row', () => {
