@@ -341,7 +341,7 @@ describe('redelayed doctor', function () {
         ])
         expect(codesOf((await examined([name])).findings)).to.deep.equal([])
         const { wheel, horizon } = queueKeys(name)
-        const [first, second, third] = await rawClient().zrange(wheel, 0, -1)
+        const [first, second, third] = await rawClient().zrange(wheel, '0', '-1')
         await rawClient().del(wheel, horizon)
         for (const args of [[], [name]]) {
           const { findings } = await examined(args)
@@ -353,7 +353,7 @@ describe('redelayed doctor', function () {
         }
         expect(await rawClient().exists(wheel)).to.equal(0)
         await expectRepaired(name, 'minutes-lost', 3)
-        expect(await rawClient().zrange(wheel, 0, -1)).to.deep.equal([first, second, third])
+        expect(await rawClient().zrange(wheel, '0', '-1')).to.deep.equal([first, second, third])
         expect(await delayed.size()).to.equal(3)
         const bucket = prefixName(`redelayed:wheel-${third}`, name)
         await rawClient().pexpire(bucket, HOUR)
