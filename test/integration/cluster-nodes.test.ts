@@ -297,6 +297,34 @@ describe('nodes of a cluster', () => {
       })
     }
 
+    it(`${whose} comes back when its addresses have led to another cluster for a moment`, async function () {
+      this.timeout(30_000)
+      let answer = ':1\r\n'
+      let tables = 0
+      let table = (port: number): string => slots(port, 'own')
+      const next = await startNode(
+        () => ':2\r\n',
+        (port) => slots(port, 'next'),
+      )
+      const { queue } = await setUp(
+        () => answer,
+        LONG_LIMITS,
+        (port) => table(port),
+      )
+      expect(await queue.size()).to.equal(1)
+      table = () => {
+        tables++
+        return slots(next.port, 'next')
+      }
+      answer = `-MOVED 5 127.0.0.1:${next.port}\r\n`
+      const call = queue.size().catch(() => undefined)
+      await eventually(() => expect(tables).to.be.at.least(2), 4_000)
+      answer = ':1\r\n'
+      table = (port) => slots(port, 'own')
+      await call
+      await eventually(async () => expect(await queue.size()).to.equal(1), 10_000)
+    })
+
     it(`${whose} follows when another cluster has taken over the addresses of all nodes`, async function () {
       this.timeout(30_000)
       let answer = ':1\r\n'

@@ -319,6 +319,20 @@ describe('reliable-poll.lua', () => {
       after: having([{ id: 'b', priority: 2, at: NOW - 1, payload: 'B', attempts: 0, failures: `0 ${NOW} ${ENDED}` }]),
       published: [NOW - 1],
     },
+    ...(
+      [
+        ['of its priority', '2b'],
+        ['of another priority', '0b'],
+        ['that was never begun', '2b', NOW - 1.25],
+        ['without a begin', '2b', '-inf'],
+      ] as const
+    ).map(([which, member, ended = NOW - 1]) => ({
+      what: `leaves a message without deliveries in its schedule when a claim ${which} ends`,
+      before: having([{ ...b, at: NOW + 9_000 }], { inFlight: [[member, ended]] }),
+      reply: { next: NOW + 9_000, returned: 0 },
+      after: having([{ ...b, at: NOW + 9_000 }]),
+      published: [],
+    })),
     {
       what: 'forgets what is in flight without a record, with its deliveries',
       before: {

@@ -124,13 +124,20 @@ describe('the one server of all connections', () => {
     const MIXED = '!A B !A B'
     const FOR_AN_HOUR = /uses all of them for an hour/
 
-    it('stops comparing them after 15 refused connections in a row, with one more warning', () => {
+    it('stops comparing them after 15 refused connections in a row that lead to several, with one more warning', () => {
       play(MIXED) // one is refused already
-      expect(play(many('B', 14))).to.equal('r'.repeat(14))
+      expect(play(`C ${many('B', 13)}`)).to.equal('r'.repeat(14))
       expect(warnings).to.have.lengthOf(1)
       expect(play('B A !B A C')).to.equal('.....')
       expect(warnings).to.have.lengthOf(2)
       expect(warnings[1]).to.match(FOR_AN_HOUR)
+    })
+
+    it('follows the one server to which 15 refused connections in a row lead', () => {
+      play(MIXED)
+      expect(play(many('B', 14))).to.equal('r'.repeat(14))
+      expect(play('+6000 B !B B +6000 A')).to.equal('f..f')
+      expect(warnings).to.have.lengthOf(1)
     })
 
     it('goes on comparing as long as connections reach the server in between', () => {
@@ -148,7 +155,7 @@ describe('the one server of all connections', () => {
 
     it('compares them again after an hour', () => {
       play(MIXED)
-      play(many('B', 15))
+      play(`C ${many('B', 14)}`)
       expect(play('A +3599000 B A')).to.equal('...')
       expect(play('+2000 B')).to.equal('f')
     })

@@ -8,7 +8,10 @@ const SETTLE_MS = 5_000
 const QUIET_MS = 60_000
 /** The number of observations that show that several servers take turns. A single failover causes one at most. */
 const ENOUGH = 2
-/** If servers take turns, the client stops comparing them after this many refused connections in a row, or this many moves of the commands connection. */
+/**
+ * If servers take turns, the client stops comparing them after this many refused connections in a row that lead to several, or this many moves of the commands
+ * connection. If so many lead to one server, the turns are over, and it follows that one.
+ */
 const MOST_REFUSED = 15
 const MOST_MOVES = 5
 /** For how long the client then does not compare them. */
@@ -41,6 +44,7 @@ export class OneServer {
   readonly #counted = new Set<string>()
   #evidence = 0
   #refused = 0
+  readonly #refusedTo = new Set<string>()
   #moves = 0
   #strayedAt = -Infinity
   #warnedAt = -Infinity
@@ -75,7 +79,10 @@ export class OneServer {
     const isElsewhere = this.#isElsewhere(runId)
     if (isElsewhere && this.#isUsed()) {
       this.#stray(runId)
-      if (this.#isMixed && ++this.#refused > MOST_REFUSED) this.#ignore()
+      if (this.#isMixed && this.#isRefusedTooOften(runId)) {
+        if (this.#refusedTo.size > 1) this.#ignore()
+        else this.#forget()
+      }
       const isSettling = this.#isMixed || this.#params.now() - this.#movedAt < SETTLE_MS
       if (isSettling && !this.#isIgnored) throw this.#refusal()
     }
@@ -89,6 +96,7 @@ export class OneServer {
       this.#counted.clear()
     }
     this.#refused = 0
+    this.#refusedTo.clear()
     this.#runId = runId
     noteRunId(redis, runId)
     if (redis.status !== 'end') {
@@ -132,6 +140,11 @@ export class OneServer {
     this.#warn('the client keeps its connections at one of them')
   }
 
+  #isRefusedTooOften(runId: string): boolean {
+    this.#refusedTo.add(runId)
+    return ++this.#refused > MOST_REFUSED
+  }
+
   #ignore(): void {
     this.#forget()
     this.#ignoredUntil = this.#params.now() + IGNORE_MS
@@ -141,6 +154,7 @@ export class OneServer {
   #forget(): void {
     this.#seen.clear()
     this.#counted.clear()
+    this.#refusedTo.clear()
     this.#evidence = this.#refused = this.#moves = 0
   }
 

@@ -16,6 +16,8 @@ interface Internals {
 
 /** How long another cluster must be the only one that answers before the client follows it, if some nodes do not answer. */
 const REPLACED_MS = 30_000
+/** The same if it answers at all addresses: a proxy or a name server can lead there for a moment. */
+const ALL_REPLACED_MS = 5_000
 /** The time before own nodes without an answer are asked again: ioredis has no reason to while another cluster carries out the calls. */
 const AGAIN_MS = 1_000
 
@@ -128,7 +130,8 @@ export class OwnNodes {
 
   #isReplaced(): boolean {
     if (!this.#wasReached) return true
-    return this.#strangers >= this.#asked || performance.now() - (this.#since ?? Infinity) >= REPLACED_MS
+    const isEverywhere = this.#strangers >= this.#asked
+    return performance.now() - (this.#since ?? Infinity) >= (isEverywhere ? ALL_REPLACED_MS : REPLACED_MS)
   }
 }
 

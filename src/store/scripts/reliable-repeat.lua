@@ -95,12 +95,13 @@ if maxSize then
   if size > room then return -1 - room end
 end
 
--- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
+-- Before anything is changed, so that an error (no right to publish, another type) leaves everything as it was.
 local first = tonumber(at)
 for item = 10, #ARGV, 3 do
   local visible = tonumber(ARGV[item + 1])
   if not first or visible < first then first = visible end
 end
+redis.call('ZCARD', ticks)
 if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first, now) end
 
 local ended = (settings.keepCompleted or settings.batched) and {}

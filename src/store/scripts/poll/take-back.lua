@@ -7,6 +7,16 @@ local freed, ends = {}, {} -- the groups, and the number of ended claims of each
 local function takeBack(member, priority, id, ended)
   local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
+  local isScheduled = false
+  for n = 0, delivery and -1 or #due do isScheduled = isScheduled or type(redis.pcall('ZSCORE', due[n] or groups.schedule, id)) == 'string' end
+  -- another program wrote the end of a claim, or left it when it deleted the message and its attempts: else the message would come early
+  if isScheduled then
+    redis.call('ZREM', inFlight, member)
+    local group = priority == GROUPED and groupOf(messages, id)
+    if group and not ends[group] then freed[#freed + 1] = group end
+    if group then ends[group] = (ends[group] or 0) - 1 end
+    return
+  end
   if isUnbegun(ended) and not delivery and priority ~= GROUPED then -- the last message of a batch: no consumer had it
     redis.call('ZADD', due[priority + 1], string.format('%.0f', ended), id)
     redis.call('ZREM', inFlight, member)
