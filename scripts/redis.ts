@@ -9,6 +9,7 @@ import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { Redis } from 'ioredis'
+import { reservePort } from './reserved-ports.js'
 
 const HOST = '127.0.0.1'
 const READY_TIMEOUT_MS = 10_000
@@ -170,11 +171,11 @@ const PORTS = { from: 10_000, to: 20_000 }
 /** A node of a cluster listens on the port that is so much higher, too. */
 const BUS_OFFSET = 10_000
 
-/** A port that no process listens on now, and that a node of a cluster can have. */
+/** A port that no process listens on now, that a node of a cluster can have, and that no other process gets while this one lives. */
 export async function freePort({ from, to } = PORTS): Promise<number> {
   for (;;) {
     const port = randomInt(from, to)
-    if ((await isFree(port)) && (await isFree(port + BUS_OFFSET))) return port
+    if ((await isFree(port)) && (await isFree(port + BUS_OFFSET)) && reservePort(port)) return port
   }
 }
 
