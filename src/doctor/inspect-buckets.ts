@@ -34,6 +34,7 @@ export async function inspectBuckets(
   let lacking = 0
   for (let minute = current - BACK; minute < current + AHEAD && !limit.isOver; minute += PAGE) {
     const page = await store.inspectBuckets(minute, PAGE, restore)
+    if (page.lacking < 0) break // each denied key is an entry of the ACL LOG
     lacking += page.lacking
     expiring.push(...page.expiring.slice(0, MOST_EXPIRING - expiring.length))
   }

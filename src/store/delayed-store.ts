@@ -120,6 +120,7 @@ export class DelayedStore implements OffersStore {
   readonly #sender: Sender
   readonly #keys: QueueKeys
   readonly #ordered: boolean
+  readonly #wheel: boolean
   readonly #settings: Settings | undefined
   /** The large entries from the last transfers, and until when they are trusted. */
   #large = NONE_LARGE
@@ -130,6 +131,7 @@ export class DelayedStore implements OffersStore {
     this.#sender = sender
     this.#keys = keys
     this.#ordered = layout === 'redisson'
+    this.#wheel = layout === 'wheel'
     this.#settings = settings
   }
 
@@ -195,6 +197,7 @@ export class DelayedStore implements OffersStore {
       renew,
       largeHead: sent.largeHead,
       largeFirst: sent.largeFirst,
+      buckets: this.#wheel,
       budgetUs: TRANSFER_BUDGET_US,
       bytes: TRANSFER_BYTES,
       leaseMs: LEASE_MS,

@@ -82,6 +82,7 @@ describe('transfers of large entries', function () {
     bytes: MOST,
     largeHead: '',
     largeFirst: '',
+    buckets: true,
   })
 
   /** Runs the script once with `redis.call` replaced by one that counts the bytes of replies. */

@@ -99,6 +99,7 @@ describe('all scripts together', () => {
               bytes: 2 * 2 ** 20,
               largeHead: '',
               largeFirst: '',
+              buckets: true,
             }
             const { workedUs, ...reply } = await run(rig.sender, transfer, queue.keys, args)
             expect(workedUs).to.be.at.least(0)

@@ -328,11 +328,19 @@ describe('reliable-poll.lua', () => {
       ] as const
     ).map(([which, member, ended = NOW - 1]) => ({
       what: `leaves a message without deliveries in its schedule when a claim ${which} ends`,
-      before: having([{ ...b, at: NOW + 9_000 }], { inFlight: [[member, ended]] }),
+      before: having([{ ...b, at: NOW + 9_000, priority: 2 }], { inFlight: [[member, ended]] }),
       reply: { next: NOW + 9_000, returned: 0 },
-      after: having([{ ...b, at: NOW + 9_000 }]),
+      after: having([{ ...b, at: NOW + 9_000, priority: 2 }]),
       published: [],
     })),
+    {
+      what: 'brings the last message of a batch, which was never begun, beside a foreign place of another priority',
+      before: having([{ ...b, at: NOW + 9_000, priority: 0 }], { inFlight: [['2b', NOW - 1.25]] }),
+      args: { count: 0 },
+      reply: { next: NOW - 1, returned: 0 },
+      after: having([{ ...b, at: NOW + 9_000, priority: 0 }], { due: { 2: [['b', NOW - 1]] } }),
+      published: [],
+    },
     {
       what: 'forgets what is in flight without a record, with its deliveries',
       before: {

@@ -71,6 +71,7 @@ async function transferOf(
     bytes: 2 * 2 ** 20,
     largeHead: '',
     largeFirst: '',
+    buckets: true,
     ...args,
   })
   expect(workedUs).to.be.at.least(0)

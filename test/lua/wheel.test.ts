@@ -35,7 +35,7 @@ describe('a wheel', () => {
     const settings = resolveSettings({ clock: 'local' }, () => clock.now)
     const { keys } = queue
     const store = new WheelStore(of.sender, keys, settings)
-    const schedule = new DelayedStore(of.sender, keys, { settings })
+    const schedule = new DelayedStore(of.sender, keys, { settings, layout: 'wheel' })
     const part = (name: string): string => keys.wheel.replace('redelayed:wheel', `redelayed:${name}`)
     const bucket = (due: number): string => part(`wheel-${Math.floor(due / MINUTE)}`)
     const gone = (due: number): string => part(`gone-${Math.floor(due / MINUTE)}`)
@@ -393,7 +393,7 @@ describe('a wheel', () => {
       const redis = own.redis.duplicate({ username: 'limited', password: 'secret' })
       try {
         const settings = resolveSettings({ clock: 'local' }, () => clock.now)
-        const limited = new DelayedStore(senderOf(redis), keys, { settings })
+        const limited = new DelayedStore(senderOf(redis), keys, { settings, layout: 'wheel' })
         const request = { limit: 1000, client: 'd', announce: false, renew: false }
         clock.now += 2 * MINUTE
         const reply = await limited.transfer(request)

@@ -140,6 +140,15 @@ describe('the one server of all connections', () => {
       expect(warnings).to.have.lengthOf(1)
     })
 
+    it('stops comparing them where new connections lead to the other one each time', () => {
+      play(`${MIXED} ${many('B', 14)}`)
+      expect(play('+6000 B !A B +6000 B !A')).to.equal('ffrff')
+      expect(warnings).to.have.lengthOf(1)
+      expect(play(many('B', 16))).to.equal('r'.repeat(15) + '.')
+      expect(warnings).to.have.lengthOf(2)
+      expect(warnings[1]).to.match(FOR_AN_HOUR)
+    })
+
     it('goes on comparing as long as connections reach the server in between', () => {
       play(MIXED)
       expect(play(many('B B B A', 20))).to.equal('rrr.'.repeat(20))

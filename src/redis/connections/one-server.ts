@@ -9,11 +9,13 @@ const QUIET_MS = 60_000
 /** The number of observations that show that several servers take turns. A single failover causes one at most. */
 const ENOUGH = 2
 /**
- * If servers take turns, the client stops comparing them after this many refused connections in a row that lead to several, or this many moves of the commands
+ * If servers take turns, the client stops comparing them after more than this many refused connections in a row that lead to several, or more than so many moves of the commands
  * connection. If so many lead to one server, the turns are over, and it follows that one.
  */
 const MOST_REFUSED = 15
 const MOST_MOVES = 5
+/** How often it does so without a quiet minute: a balancer of two servers can send all new connections to the one that has fewer. */
+const MOST_FOLLOWS = 1
 /** For how long the client then does not compare them. */
 const IGNORE_MS = 3_600_000
 
@@ -46,6 +48,7 @@ export class OneServer {
   #refused = 0
   readonly #refusedTo = new Set<string>()
   #moves = 0
+  #follows = 0
   #strayedAt = -Infinity
   #warnedAt = -Infinity
   #ignoredUntil = -Infinity
@@ -80,8 +83,8 @@ export class OneServer {
     if (isElsewhere && this.#isUsed()) {
       this.#stray(runId)
       if (this.#isMixed && this.#isRefusedTooOften(runId)) {
-        if (this.#refusedTo.size > 1) this.#ignore()
-        else this.#forget()
+        if (this.#refusedTo.size > 1 || ++this.#follows > MOST_FOLLOWS) this.#ignore()
+        else this.#forgetTurns()
       }
       const isSettling = this.#isMixed || this.#params.now() - this.#movedAt < SETTLE_MS
       if (isSettling && !this.#isIgnored) throw this.#refusal()
@@ -152,10 +155,15 @@ export class OneServer {
   }
 
   #forget(): void {
+    this.#forgetTurns()
+    this.#moves = this.#follows = 0
+  }
+
+  #forgetTurns(): void {
     this.#seen.clear()
     this.#counted.clear()
     this.#refusedTo.clear()
-    this.#evidence = this.#refused = this.#moves = 0
+    this.#evidence = this.#refused = 0
   }
 
   #refusal(): ConnectionError {

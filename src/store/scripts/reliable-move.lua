@@ -78,7 +78,10 @@ local targetSettings = stored(KEYS[9], 'grouped')
 local groups = openGroups({schedule = KEYS[13], order = KEYS[14], turns = KEYS[15], wakes = KEYS[16], states = KEYS[17], inFlight = KEYS[23]}, KEYS[7], now)
 local targetGroups = openGroups({schedule = KEYS[18], order = KEYS[19], turns = KEYS[20], wakes = KEYS[21], states = KEYS[22], inFlight = KEYS[24]}, KEYS[9], now)
 local log = openLog(settings.changes)
-if settings.grouped then redis.call('ZCARD', groups.order) end -- before any change: later an error would leave a message in both queues
+-- before any change: later an error would leave a message in both queues
+if settings.grouped then
+  for _, key in ipairs({groups.order, targetGroups.order, targetGroups.schedule}) do redis.call('ZCARD', key) end
+end
 local ended = (settings.keepCompleted or settings.batched) and {}
 local targetLog = logOf(KEYS[9])
 if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0, 0} end

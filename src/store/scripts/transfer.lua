@@ -28,6 +28,7 @@
 -- ARGV[12] bytes    integer  move or set aside no more once the entries have this many bytes
 -- ARGV[13] largeHead  text   the due time of a large entry that was recently the next one, from an earlier reply, or ""
 -- ARGV[14] largeFirst  text  the due time of a large entry that was recently the first of the order list, from an earlier reply, or ""
+-- ARGV[15] buckets  flag     whether the caller puts messages into buckets; the users of other clients may lack the right to look for them
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
@@ -104,7 +105,7 @@ local nowMs = math.floor(nowExact)
 -- The due time up to which messages are delivered: those of an overdue bucket go first.
 local deliverUpTo = nowMs
 -- Sweeps look for buckets that the wheel lacks: they announce nothing. Where transfers run all the time, no sweep has one of its own, so a few others look too.
-if ARGV[10] ~= '1' or nowMs % 61 == 0 then restoreRecent(wheel, nowMs) end
+if ARGV[15] == '1' and (ARGV[10] ~= '1' or nowMs % 61 == 0) then restoreRecent(wheel, nowMs) end
 -- `promoted` counts what the wheel lost to this script: here the foreign members that were removed, later also what was promoted.
 local bucket, wheelError, promoted = firstBucket(wheel)
 local isMore = promoted > 0 and not bucket[1]

@@ -131,6 +131,7 @@ export class Game {
       subscribersPerLeaseMs: 1,
       idleMs: IDLE,
       renew: false,
+      buckets: true,
       bytes: 2 ** 20,
       largeHead: '',
       largeFirst: '',

@@ -163,6 +163,7 @@ export const scheduleOperations = {
           idleMs: draws.IDLE,
           largeHead: '',
           largeFirst: '',
+          buckets: true,
           ...drawn,
         },
       }

@@ -8,11 +8,19 @@ local function takeBack(member, priority, id, ended)
   local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
   local isScheduled = false
-  for n = 0, delivery and -1 or #due do isScheduled = isScheduled or type(redis.pcall('ZSCORE', due[n] or groups.schedule, id)) == 'string' end
+  for n = 0, delivery and -1 or #due do
+    -- no consumer has had the last message of a batch: a foreign place of another priority must not hide it
+    local mayHide = not isUnbegun(ended) or n == (priority == GROUPED and 0 or priority + 1)
+    if mayHide and type(redis.pcall('ZSCORE', due[n] or groups.schedule, id)) == 'string' then isScheduled = true end
+  end
   -- another program wrote the end of a claim, or left it when it deleted the message and its attempts: else the message would come early
   if isScheduled then
     redis.call('ZREM', inFlight, member)
-    local group = priority == GROUPED and groupOf(messages, id)
+    local group, size
+    if priority == GROUPED then
+      group, size = groupOf(messages, id)
+      backBytes = backBytes + size
+    end
     if group and not ends[group] then freed[#freed + 1] = group end
     if group then ends[group] = (ends[group] or 0) - 1 end
     return

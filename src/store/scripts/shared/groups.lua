@@ -287,7 +287,7 @@ local function makeGroupFunctions()
     local isDone, result = pcall(refreshPage, groups, names, changes, isLess, places)
     if isDone then return result end
     local text = type(result) == 'table' and result.err or result
-    if not string.find(text, 'WRONGTYPE', 1, true) then return refreshPage(groups, names, changes, isLess, newPlaces()) end -- raises it with its code
+    if not string.find(text, 'WRONGTYPE', 1, true) then return refreshPage(groups, names, places.areWritten and {} or changes, isLess, newPlaces()) end -- raises it with its code
     if not places.areWritten then pcall(countClaims, groups, names, changes) end
     return false
   end

@@ -1,7 +1,7 @@
 -- The names to remove from a sorted set of times that has more than `most`, the earliest ones; at most `limit`. The times lie in the past, so another program has
--- written those that are still to come, or a clock was ahead: without them the names that came now would be the last ones. So names with such times, the latest
--- first, go before the others, until half of `most` have one, and until there is room for all that `came`. A half may stay, because some are wanted, such as that of
--- a dead letter that was given back with a delay; but none from `foreign` on, a score as text. Needs shared/names.lua.
+-- written those that are still to come, or a clock was ahead: without them the names that came now would be the last ones. So names with such times
+-- are removed first, the latest first, while they are more than half of `most` or leave no room for all that `came`. Half may stay, because some are wanted, such as
+-- that of a dead letter that was given back with a delay. Those from `foreign` on, a score as text, are removed first in any case. Needs shared/names.lua.
 local function surplusOf(key, most, came, limit, now, foreign)
   local size = redis.pcall('ZCARD', key)
   local surplus = type(size) == 'number' and math.min(size - most, limit) or 0
