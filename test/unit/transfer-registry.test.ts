@@ -162,6 +162,7 @@ describe('TransferRegistry', () => {
             '2097152',
             '',
             '',
+            '0',
           ],
           resend: 'harmless',
           at: 5000,
@@ -179,7 +180,7 @@ describe('TransferRegistry', () => {
         listener().onSubscribed()
         await settle()
       }
-      expect(sent.map(({ args }) => args.slice(-2))).to.deep.equal([
+      expect(sent.map(({ args }) => args.slice(-3, -1))).to.deep.equal([
         ['', ''],
         ['1.5e+300', '7'],
         ['1.5e+300', '7'],
@@ -191,7 +192,7 @@ describe('TransferRegistry', () => {
         listener().onSubscribed()
         await settle()
       }
-      expect(sent.at(-1)?.args.slice(-2)).to.deep.equal(['', ''])
+      expect(sent.at(-1)?.args.slice(-3, -1)).to.deep.equal(['', ''])
       await registry.close()
     })
 
@@ -367,7 +368,7 @@ describe('TransferRegistry', () => {
       expect(sent).to.deep.equal([])
       await clock.advance(1)
       expect(sent).to.have.length(1)
-      expect(sent[0]!.args.at(-5)).to.equal('1')
+      expect(sent[0]!.args.at(-6)).to.equal('1')
       await registry.close()
     })
 

@@ -1,5 +1,6 @@
-// A Node process of the mixed fleet: offers and delivers until it is killed or its stdin ends. Writing to a pipe is
-// synchronous in Node, so what it has reported is known even when it is killed in the next instant.
+// A Node process of the mixed fleet: offers and delivers until it is killed or its stdin ends. What it has reported is known even when it is killed in the
+// next instant: `process.stdout` would keep lines in the process while the pipe is full, because its reader has no core.
+import { writeSync } from 'node:fs'
 import { codecs, createClient, dueOf } from '../../../src/index.js'
 import type { FleetJob, ProducerEvent } from './fleet-job.js'
 
@@ -13,7 +14,14 @@ const { url, layout, entryFormat, queue, name, from, to, everyMs, maxDelay } = J
 
 const client = createClient({ url, entryFormat })
 const delayed = client.getDelayedQueue(client.getBlockingQueue(queue, { codec: codecs.string() }), { layout: layout })
-const report = (event: ProducerEvent): void => void process.stdout.write(`${JSON.stringify(event)}\n`)
+const report = (event: ProducerEvent | { done: true }): void => {
+  for (let rest = Buffer.from(`${JSON.stringify(event)}\n`); rest.length > 0;)
+    try {
+      rest = rest.subarray(writeSync(1, rest))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    }
+}
 
 process.stdin.resume().on('end', () => void client.shutdown())
 
@@ -25,7 +33,7 @@ for (let i = from; i < to; i++) {
   offers.push(offer(i))
 }
 await Promise.all(offers)
-process.stdout.write('{"done":true}\n')
+report({ done: true })
 
 async function offer(i: number): Promise<void> {
   const delay = Math.floor(Math.random() * maxDelay)
