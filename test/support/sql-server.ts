@@ -176,7 +176,8 @@ export class SqlServerProcess {
     return {
       cwd: this.#dir,
       ...(process.getuid?.() === 0 && { uid: UNPRIVILEGED, gid: UNPRIVILEGED }),
-      env: { PATH: process.env['PATH'], HOME: this.#home, LC_ALL: 'C', TZ: 'UTC' },
+      // MariaDB deletes the temporary tables of all servers in this folder when it starts
+      env: { PATH: process.env['PATH'], HOME: this.#home, TMPDIR: this.#home, LC_ALL: 'C', TZ: 'UTC' },
     }
   }
 
