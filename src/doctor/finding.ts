@@ -26,7 +26,7 @@ export const MEANINGS = {
   },
   'minutes-lost': {
     means:
-      'The set of buckets lacks these minutes: size and stats do not count their messages, which consumers find from 45 s before their minute until four minutes after its beginning, and later no more.',
+      'The set of buckets lacks these minutes: size and stats do not count their messages, which consumers with this layout find from 45 s before their minute until four minutes after its beginning. Later only this repair finds them.',
     repair: 'Find what deletes or evicts single keys or members of a queue.',
     fix: 'adds the minutes to the set of buckets',
   },
@@ -68,7 +68,7 @@ export const MEANINGS = {
   expires: {
     means: 'Redis deletes the key at that time, with all that is in it then, also messages that are added later.',
     repair:
-      'If it is not intended, remove it: clearExpire for a delayed queue, PERSIST for a reliable one, whose consumers do so with some of their polls, and for a bucket, where the next offer into its minute does so. The next cancellation there does so for the cancelled ids, without which these messages would be delivered.',
+      'If it is not intended, remove it: with clearExpire for a delayed queue, with PERSIST for a reliable queue or a bucket. Consumers of a reliable queue, and the next offer into the minute of a bucket, also remove it. On a set of cancelled ids the next cancellation removes it; if Redis deletes that set first, the cancelled messages are delivered.',
   },
   'setting-without-effect': {
     means: 'It is not a value of this setting, so the queue uses the default. setConfig did not write it.',

@@ -10,6 +10,8 @@ export interface BucketsState {
   readonly lacking: number
   /** Keys of buckets that Redis will delete, at most `MOST_EXPIRING`. */
   readonly expiring: readonly ExpiringKey[]
+  /** The time was over before all minutes were examined. */
+  readonly isCut: boolean
 }
 
 const MINUTE_MS = 60_000
@@ -32,11 +34,11 @@ export async function inspectBuckets(
   const current = Math.floor(now / MINUTE_MS)
   const expiring: ExpiringKey[] = []
   let lacking = 0
-  for (let minute = current - BACK; minute < current + AHEAD && !limit.isOver; minute += PAGE) {
+  let minute = current - BACK
+  for (; minute < current + AHEAD && !limit.isOver; minute += PAGE) {
     const page = await store.inspectBuckets(minute, PAGE, restore)
-    if (page.lacking < 0) break // each denied key is an entry of the ACL LOG
     lacking += page.lacking
     expiring.push(...page.expiring.slice(0, MOST_EXPIRING - expiring.length))
   }
-  return { lacking, expiring }
+  return { lacking, expiring, isCut: minute < current + AHEAD }
 }

@@ -112,7 +112,11 @@ export async function inspectQueue(
   }
   if (wrongTypes.length > 0) return state
   try {
-    const contents = inspectContents(access.sender, keys, mayHaveBuckets, onProgress, limit)
+    const buckets = async (now: number): Promise<BucketsState | undefined> =>
+      mayHaveBuckets
+        ? refusals.unlessRefused('the buckets', inspectBuckets(access.sender, keys, now, limit.part(0.25)))
+        : undefined
+    const contents = inspectContents(access.sender, keys, buckets, onProgress, limit)
     return { ...state, contents: await refusals.unlessRefused('what is in the queue', contents) }
   } catch (error) {
     if (!(error instanceof CrossSlotError)) throw error
@@ -147,7 +151,7 @@ function expectedTypes({ timeouts, wheel, order, destination, quarantine }: Queu
 async function inspectContents(
   sender: Sender,
   keys: QueueKeys,
-  mayHaveBuckets: boolean,
+  bucketsAt: (now: number) => Promise<BucketsState | undefined>,
   onProgress: OnProgress,
   limit: TimeLimit,
 ): Promise<QueueContents> {
@@ -162,7 +166,7 @@ async function inspectContents(
   const mostOverdueMs = most === undefined ? 0 : Math.max(0, now - asNumber(most))
   const promotable = String(now - PROMOTION_GRACE_MS)
   const unpromoted = asInteger(await sender.call('ZCOUNT', [wheel, '-inf', promotable], { resend: 'reads' }))
-  const buckets = mayHaveBuckets ? await inspectBuckets(sender, keys, now, limit.part(0.25)) : undefined
+  const buckets = await bucketsAt(now)
   const comparison = await inspectBoth(sender, keys, onProgress, { limit })
   return { pending, overdue, mostOverdueMs, unpromoted, buckets, nextDue, delivered, quarantined, ...comparison }
 }

@@ -3,7 +3,7 @@ import { MAX_VISIBILITY_MS } from '../reliable/visibility.js'
 import { asInteger } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
 
-/** How many entries of a reliable queue have times that lie in the past where no other program writes. */
+/** How many entries of a reliable queue have a time that is still to come, where clients write only times that have passed: another program wrote it, or a clock was ahead. */
 export interface TimesAhead {
   /** Messages that are said to be completed more than an hour later than now. */
   readonly completed: number

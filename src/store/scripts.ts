@@ -106,7 +106,7 @@ export interface WheelCountReply {
 }
 
 export interface WheelInspectReply {
-  /** The number of buckets that the wheel lacked; -1 without the right to look. */
+  /** The number of buckets that the wheel lacked. */
   readonly lacking: number
   readonly expiring: readonly { readonly key: string; readonly inMs: number }[]
 }

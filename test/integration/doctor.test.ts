@@ -796,6 +796,13 @@ describe('redelayed doctor', function () {
         const scripts = await as(['~*', '&*', '+@all', '-evalsha', '-eval', '-type', '-pubsub'], ['orders'])
         const about = scripts.findings.filter(({ queue }) => queue === 'orders')
         expect(about.map(({ code }) => code)).to.deep.equal(['not-examined', 'not-examined', 'not-examined'])
+        const plain = ['~orders', '~redisson*', '~redelayed:[a-v]*', '~redelayed:wheel:*', '&*', '+@all']
+        const buckets = (await as(plain, ['orders'])).findings.filter(
+          ({ figures }) => figures['what'] === 'the buckets',
+        )
+        expect(buckets.map(({ level, code, queue }) => [level, code, queue])).to.deep.equal([
+          ['info', 'not-examined', 'orders'],
+        ])
       })
     })
 

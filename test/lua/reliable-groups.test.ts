@@ -684,15 +684,21 @@ describe('messages with groups', () => {
         expect(await comingAfter(queue)).to.deep.equal(['a1', 'b1'])
       })
 
+      /** Of one message a claim has ended, the other one waits. */
+      const blockedWithTwo = async () => {
+        const queue = await made()
+        await add(queue, [
+          { id: 'a1', group: 'a' },
+          { id: 'a2', group: 'a', at: NOW + 50 },
+        ])
+        await poll(queue, { count: 1, visibilityMs: 5 })
+        await queue.block(wrong)
+        return queue
+      }
+
       for (const existing of ['replace', 'postpone'] as const) {
         it(`keep a place where another one takes theirs, waiting or not acknowledged in time: ${existing}`, async () => {
-          const queue = await made()
-          await add(queue, [
-            { id: 'a1', group: 'a' },
-            { id: 'a2', group: 'a', at: NOW + 50 },
-          ])
-          await poll(queue, { count: 1, visibilityMs: 5 })
-          await queue.block(wrong)
+          const queue = await blockedWithTwo()
           const items = ['a1', 'a2'].map((id) => ({ id, group: 'a', at: NOW + 70 }))
           const { outcomes } = await add(queue, items, NOW + 6, existing)
           expect(outcomes).to.deep.equal(existing === 'replace' ? [2, 2] : [3, 3])
@@ -715,13 +721,7 @@ describe('messages with groups', () => {
       })
 
       it('get another time', async () => {
-        const queue = await made()
-        await add(queue, [
-          { id: 'a1', group: 'a' },
-          { id: 'a2', group: 'a', at: NOW + 50 },
-        ])
-        await poll(queue, { count: 1, visibilityMs: 5 })
-        await queue.block(wrong)
+        const queue = await blockedWithTwo()
         for (const id of ['a1', 'a2'])
           expect(
             await run(rig.sender, scripts.reschedule, queue.keys, {

@@ -443,7 +443,7 @@ describe('hostile data of a reliable queue', () => {
   }
 
   for (const [when, keeps, timeOf] of [
-    ['within the next day', 5, (n: number) => NOW + 1 + n * 1_000],
+    ['within the next day', 5, (n: number) => NOW + MINUTE + 1 + n * 1_000],
     ['later than in a day', 10, (n: number) => NOW + 86_400_000 + n],
     ['at the end of all times', 10, () => 'inf'],
   ] as const) {
@@ -473,7 +473,7 @@ describe('hostile data of a reliable queue', () => {
     const queue = await rig.queue(
       having(
         ids.map((id) => ({ id, until: NOW + 9 })),
-        { config: [['keepCompleted', '3']], completedAt: [['strange', NOW + 1]] },
+        { config: [['keepCompleted', '3']], completedAt: [['strange', NOW + MINUTE + 1]] },
       ),
     )
     const args = {
@@ -484,6 +484,16 @@ describe('hostile data of a reliable queue', () => {
     }
     await run(rig.sender, acknowledge, queue.keys, args)
     expect(await rig.redis.zrange(queue.keys.completedAt, '0', '-1')).to.deep.equal(ids)
+  })
+
+  it('removes the oldest result, and not those of clients whose clocks are a little ahead', async () => {
+    const ahead = Array.from({ length: 9 }, (_, n) => [`ahead ${n}`, NOW + 2_000 + n] as const)
+    const state = { config: [['keepCompleted', '10'] as const], completedAt: [['oldest', NOW - 1] as const, ...ahead] }
+    const queue = await rig.queue(having([{ id: 'x', until: NOW + 9 }], state))
+    const args = { nowMs: NOW, client: 'me', withResults: false, handled: handled(['x', '1 t']) }
+    await run(rig.sender, acknowledge, queue.keys, args)
+    const kept = await rig.redis.zrange(queue.keys.completedAt, '0', '-1')
+    expect(kept).to.deep.equal(['x', ...ahead.map(([id]) => id)])
   })
 
   for (const flag of ['0', '', 'x'.repeat(40)]) {

@@ -248,7 +248,7 @@ function surplusOf<T extends { readonly at: number }>(
   { most, came, now }: { readonly most: number; readonly came: number; readonly now: number },
 ): (readonly [string, T])[] {
   const surplus = Math.max(0, inOrder.length - most)
-  const ahead = inOrder.filter(([, { at }]) => at > now).length
+  const ahead = inOrder.filter(([, { at }]) => at > now + 60_000).length
   const latest = Math.max(0, Math.min(surplus, ahead - Math.min(Math.floor(most / 2), Math.max(0, most - came))))
   return [...inOrder.slice(inOrder.length - latest), ...inOrder.slice(0, surplus - latest)]
 }

@@ -491,7 +491,7 @@ describe('a wheel', () => {
     await clear()
   })
 
-  it('sends no further command for an offer into a bucket that is there, of which there is an expiry to remove', async () => {
+  it('an offer into an existing bucket costs no more commands than one into a new bucket, although it removes an expiry', async () => {
     const { store, make, clear } = await wheel(own)
     await store.offer(make('first', 5 * MINUTE))
     const total = (calls: Record<string, number>) => Object.values(calls).reduce((sum, count) => sum + count, 0)

@@ -180,11 +180,19 @@ describe('what the doctor makes of what it saw', () => {
     ],
     [
       'buckets that the wheel lacks, and one that expires',
-      holding({ buckets: { lacking: 2, expiring: [{ key: 'redelayed:wheel-7:{orders}', inMs: 60_000 }] } }),
+      holding({
+        buckets: { lacking: 2, expiring: [{ key: 'redelayed:wheel-7:{orders}', inMs: 60_000 }], isCut: false },
+      }),
       ['warning expires', 'warning minutes-lost'],
       /^(1 key expires, the first in 1 min: redelayed:wheel-7:\{orders\}|2 minutes of messages are not in the set of buckets)\.$/,
     ],
-    ['buckets in order', holding({ buckets: { lacking: 0, expiring: [] } }), []],
+    ['buckets in order', holding({ buckets: { lacking: 0, expiring: [], isCut: false } }), []],
+    [
+      'buckets of which some were not looked for',
+      holding({ buckets: { lacking: 0, expiring: [], isCut: true } }),
+      ['info partly-examined'],
+      /stopped before it had looked for the buckets of all minutes\.$/,
+    ],
     [
       'overdue without a client to deliver',
       holding({ pending: 1, overdue: 1, mostOverdueMs: 2000 }, 0),

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { MAX_VISIBILITY_MS } from '../../src/reliable/visibility.js'
+import { MAX_VISIBILITY_MS as OF_THE_SERVICE } from '../../src/server/topics/visibility.js'
 import { configArgs, CONFIG_NAMES, isSetting, readConfig, type StoredQueueConfig } from '../../src/reliable/config.js'
 
 /** A value of each setting; a new one needs it to compile. `changes` is left out: the script completes its text. */
@@ -48,7 +49,8 @@ describe('the configuration of a reliable queue', () => {
   }
 })
 
-it('the longest visibility timeout is that of the scripts', () => {
+it('the longest visibility timeout is that of the scripts and of the service', () => {
+  expect(OF_THE_SERVICE).to.equal(MAX_VISIBILITY_MS)
   const script = readFileSync(new URL('../../src/store/scripts/shared/longest-visibility.lua', import.meta.url), 'utf8')
   expect(script).to.include(`local LONGEST_VISIBILITY = ${MAX_VISIBILITY_MS}\n`)
 })

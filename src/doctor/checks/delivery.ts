@@ -20,6 +20,10 @@ export function checkDelivery({ name, rival, contents, subscribers }: QueueState
     const found = `${counted(unpromoted, 'minute of messages is', 'minutes of messages are')} not in the schedule yet.`
     findings.push(aboutQueue(name, 'not-promoted', isAlone ? 'error' : 'warning', found, { unpromoted, subscribers }))
   }
+  if (buckets?.isCut === true) {
+    const found = 'The doctor stopped before it had looked for the buckets of all minutes.'
+    findings.push(aboutQueue(name, 'partly-examined', 'info', found))
+  }
   if (buckets !== undefined && buckets.lacking > 0) {
     const { lacking } = buckets
     const found = `${counted(lacking, 'minute of messages is', 'minutes of messages are')} not in the set of buckets.`

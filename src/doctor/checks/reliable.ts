@@ -76,7 +76,7 @@ function checkPlaces(name: string, { total, visible, delayed, inFlight }: Figure
   return [aboutQueue(name, 'place-lost', 'warning', found, { lost, total })]
 }
 
-/** Whether what lies in the past has times in the past. */
+/** Whether the times of what has ended have passed. */
 function checkTimes(name: string, timesAhead: TimesAhead): Finding[] {
   const { completed, batches, dead } = timesAhead
   const parts = [

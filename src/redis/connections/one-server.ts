@@ -9,12 +9,12 @@ const QUIET_MS = 60_000
 /** The number of observations that show that several servers take turns. A single failover causes one at most. */
 const ENOUGH = 2
 /**
- * If servers take turns, the client stops comparing them after more than this many refused connections in a row that lead to several, or more than so many moves of the commands
- * connection. If so many lead to one server, the turns are over, and it follows that one.
+ * While servers take turns: after more than this many refused connections in a row the client follows the server to which all of them led. If they led to
+ * several, or after more than `MOST_MOVES` moves of the connection for commands, it stops comparing the servers.
  */
 const MOST_REFUSED = 15
 const MOST_MOVES = 5
-/** How often it does so without a quiet minute: a balancer of two servers can send all new connections to the one that has fewer. */
+/** How often the client follows a server in this way without a quiet minute: a balancer of two servers can send all new connections to the one that has fewer. */
 const MOST_FOLLOWS = 1
 /** For how long the client then does not compare them. */
 const IGNORE_MS = 3_600_000

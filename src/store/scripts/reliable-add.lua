@@ -51,7 +51,9 @@ local TOGETHER = 10
 
 -- include shared/milliseconds.lua
 
--- include shared/schedules.lua
+-- include shared/oldest-due.lua
+
+-- include shared/announce.lua
 
 -- include shared/aside.lua
 

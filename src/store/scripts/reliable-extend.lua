@@ -30,7 +30,9 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/milliseconds.lua
 
--- include shared/schedules.lua
+-- include shared/oldest-due.lua
+
+-- include shared/announce.lua
 
 -- include shared/bypass-oom-check.lua
 

@@ -58,7 +58,9 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 
 -- include shared/milliseconds.lua
 
--- include shared/schedules.lua
+-- include shared/oldest-due.lua
+
+-- include shared/announce.lua
 
 -- include shared/record.lua
 

@@ -35,7 +35,9 @@ local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
 
 -- include shared/milliseconds.lua
 
--- include shared/schedules.lua
+-- include shared/oldest-due.lua
+
+-- include shared/announce.lua
 
 -- include shared/settings.lua
 

@@ -35,7 +35,9 @@ local id, when = ARGV[3], ARGV[4]
 
 -- include shared/milliseconds.lua
 
--- include shared/schedules.lua
+-- include shared/oldest-due.lua
+
+-- include shared/announce.lua
 
 -- include shared/aside.lua
 

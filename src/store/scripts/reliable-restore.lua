@@ -40,7 +40,9 @@ local messages, deliveries, failures, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3
 local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[18]}
 local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
--- include shared/schedules.lua
+-- include shared/oldest-due.lua
+
+-- include shared/announce.lua
 
 -- include shared/aside.lua
 

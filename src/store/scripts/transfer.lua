@@ -104,7 +104,8 @@ local bytes = 0
 local nowMs = math.floor(nowExact)
 -- The due time up to which messages are delivered: those of an overdue bucket go first.
 local deliverUpTo = nowMs
--- Sweeps look for buckets that the wheel lacks: they announce nothing. Where transfers run all the time, no sweep has one of its own, so a few others look too.
+-- Transfers of sweeps, which have `announce` off, look for buckets that the wheel lacks. On a busy queue a sweep may never run a transfer of its own, so one of 61 of the
+-- other transfers looks, too.
 if ARGV[15] == '1' and (ARGV[10] ~= '1' or nowMs % 61 == 0) then restoreRecent(wheel, nowMs) end
 -- `promoted` counts what the wheel lost to this script: here the foreign members that were removed, later also what was promoted.
 local bucket, wheelError, promoted = firstBucket(wheel)

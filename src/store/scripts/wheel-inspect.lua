@@ -6,16 +6,14 @@
 -- ARGV[2] count    integer  how many minutes
 -- ARGV[3] restore  flag     whether to put into the wheel what it lacks
 --
--- returns {buckets that the wheel lacked, or -1 without the right to look, for each key of a bucket that expires two: the key, in how many ms}
+-- returns {buckets that the wheel lacked, for each key of a bucket that expires two: the key, in how many ms}
 local wheel, from, count = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 
 -- include shared/wheel.lua
 
 local reply, buckets = {0}, {}
 for n = 1, count do buckets[n] = wheelKey(wheel, string.format('wheel-%.0f', from + n - 1)) end
-local some = redis.pcall('EXISTS', unpack(buckets))
-if type(some) ~= 'number' then return {-1} end
-if some == 0 then return reply end
+if redis.call('EXISTS', unpack(buckets)) == 0 then return reply end
 for n, bucket in ipairs(buckets) do
   local minute = string.format('%.0f', from + n - 1)
   local length = redis.pcall('LLEN', bucket)

@@ -8,12 +8,15 @@ local function takeBack(member, priority, id, ended)
   local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
   local isScheduled = false
-  for n = 0, delivery and -1 or #due do
-    -- no consumer has had the last message of a batch: a foreign place of another priority must not hide it
-    local mayHide = not isUnbegun(ended) or n == (priority == GROUPED and 0 or priority + 1)
-    if mayHide and type(redis.pcall('ZSCORE', due[n] or groups.schedule, id)) == 'string' then isScheduled = true end
+  if not delivery then
+    local first, last = 0, #due -- 0: the messages with a group
+    if isUnbegun(ended) then -- the last message of a batch: a foreign place of another priority must not hide it
+      first = priority == GROUPED and 0 or priority + 1
+      last = first
+    end
+    for n = first, last do isScheduled = isScheduled or type(redis.pcall('ZSCORE', due[n] or groups.schedule, id)) == 'string' end
   end
-  -- another program wrote the end of a claim, or left it when it deleted the message and its attempts: else the message would come early
+  -- another program wrote the end of this claim, or left it when it deleted a message and its attempts: the message stays where it waits
   if isScheduled then
     redis.call('ZREM', inFlight, member)
     local group, size
