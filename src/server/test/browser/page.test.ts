@@ -479,6 +479,39 @@ describe('the page', function () {
     expect(restores[0]).to.include({ dryRun: true, state: 'done' })
   })
 
+  it('starts a restore of a topic and shows how it ended', async () => {
+    const page = await enter()
+    await signIn(page)
+    await goTo(page, '/journal')
+    await page.getByLabel('Topic').fill('reminders')
+    await page.getByLabel('Dry run').uncheck()
+    await page.getByRole('button', { name: 'Start the restore' }).click()
+    await heard(page, /restore has started/)
+    const rows = page.getByRole('table', { name: 'Restores' }).getByRole('row')
+    await rows.filter({ hasText: 'reminders' }).filter({ hasText: 'done' }).first().waitFor()
+    const { restores } = await stage.ask('GET', '/v1/restores')
+    expect(restores[0]).to.include({ dryRun: false, state: 'done', topic: 'reminders' })
+  })
+
+  it('recovers an endpoint: it is enabled, and its dead letters are sent again', async () => {
+    const page = await enter()
+    await signIn(page)
+    const diedAt = async (): Promise<number[]> =>
+      (await stage.ask('GET', '/v1/dead-letters?topic=hooks')).deadLetters.map((letter) => letter.diedAt)
+    const before = await diedAt()
+    await stage.ask('PATCH', `/v1/endpoints/${stage.endpoint}`, { enabled: false })
+    await goTo(page, `/endpoints/${stage.endpoint}`)
+    await page.getByRole('button', { name: 'Recover…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Recover' }).click()
+    await heard(page, /Recovered; 4 dead letters are due again/)
+    expect((await stage.ask('GET', `/v1/endpoints/${stage.endpoint}`)).enabled).to.equal(true)
+    await eventually(async () => {
+      const again = await diedAt()
+      expect(again).to.have.length(4)
+      expect(Math.min(...again), 'they have failed again').to.be.above(Math.max(...before))
+    }, 60_000)
+  })
+
   it('says what a key may not do, and does not try it', async () => {
     const page = await enter()
     await signIn(page, stage.addKey(['read']))

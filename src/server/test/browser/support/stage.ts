@@ -29,7 +29,8 @@ interface Answer {
   readonly description: string
   readonly endpoints: readonly { readonly id: string; readonly url: string; readonly enabled: boolean }[]
   readonly settings: { readonly endpoint: string | null }
-  readonly restores: readonly { readonly dryRun: boolean; readonly state: string }[]
+  readonly deadLetters: readonly { readonly diedAt: number }[]
+  readonly restores: readonly { readonly dryRun: boolean; readonly state: string; readonly topic: string | null }[]
 }
 
 export type Ask = (method: string, path: string, body?: unknown) => Promise<Answer>
