@@ -58,7 +58,15 @@ const shallowClasses = {
 
 export default defineConfig(
   {
-    ignores: ['**/dist/', '.cache/', 'coverage/', 'docs/', 'benchmarks/results/', 'src/**/scripts/generated.ts'],
+    ignores: [
+      '**/dist/',
+      'src/server/dist.*/',
+      '.cache/',
+      'coverage/',
+      'docs/',
+      'benchmarks/results/',
+      'src/**/scripts/generated.ts',
+    ],
   },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,

@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util'
 import { brokenLinks } from './docs-site/links.js'
 import { openApiPage, type OpenApi } from './docs-site/openapi-page.js'
 import { sidebar, writePages } from './docs-site/pages.js'
+import { ensureServerBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 import { repository } from './packed-links.js'
 import { findRedis } from './redis.js'
@@ -44,7 +45,7 @@ if (serve) run(join(program, 'node_modules/vitepress/bin/vitepress.js'), ['previ
 
 /** What the built service says of itself. */
 async function openApi(): Promise<OpenApi> {
-  run('scripts/run.mjs', ['build-server'])
+  ensureServerBuilt()
   const redis = await findRedis()
   const service = await startServiceProcess(redis.url, ['--legacy-routes'])
   try {

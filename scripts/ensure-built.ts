@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { root } from './ensure-installed.mjs'
 
 const STAMP = join(root, '.cache/built')
@@ -52,23 +52,28 @@ function mark(path: string, hash: string) {
 }
 
 function hashOfSource() {
-  return hashOf('src', (path) => /\.c?ts$/.test(path) && !path.includes(SERVER), ['tsconfig.json'])
+  return hashOf('src', (path) => /\.c?ts$/.test(path), /^server$/, ['tsconfig.json'])
 }
 
-/** Of the library, too: the service takes its types. */
+/** Of the library, too: the service takes its types. Packing changes package.json for a moment, which the build does not read. */
 function hashOfServer() {
-  const isSource = (path: string) => !/[\\/](dist|node_modules|test)[\\/]/.test(path)
-  return hashOfSource() + hashOf(SERVER, isSource, ['scripts/build-server.ts', 'scripts/page-bundle.ts'])
+  const isSource = (path: string) => !/package\.json/.test(path)
+  const without = /^(dist(\.\d.*)?|node_modules|test)$/
+  return hashOfSource() + hashOf(SERVER, isSource, without, ['scripts/build-server.ts', 'scripts/page-bundle.ts'])
 }
 
-/** `isWanted`: by the path below this checkout. */
-function hashOf(folder: string, isWanted: (path: string) => boolean, others: readonly string[]) {
+/** `isWanted`: by the path below this checkout. `without`: names of folders that are not read; another process may be building them. */
+function hashOf(folder: string, isWanted: (path: string) => boolean, without: RegExp, others: readonly string[]) {
   const hash = createHash('sha256')
-  const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8', withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
-    .filter(isWanted)
-    .sort()
-  for (const file of [...files, ...others]) hash.update(file).update(readFileSync(join(root, file)))
+  for (const file of [...filesIn(folder, without).filter(isWanted).sort(), ...others])
+    hash.update(file).update(readFileSync(join(root, file)))
   return hash.digest('hex')
+}
+
+function filesIn(folder: string, without: RegExp): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isFile()) return [path]
+    return entry.isDirectory() && !without.test(entry.name) ? filesIn(path, without) : []
+  })
 }

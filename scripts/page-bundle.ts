@@ -20,20 +20,21 @@ export async function ensureUi() {
 }
 
 /** Returns what it has done, in a line. */
-export async function buildUi() {
+export async function buildUi(out = OUT) {
   const outputs = await bundle()
-  rmSync(OUT, { recursive: true, force: true })
-  mkdirSync(join(OUT, 'assets'), { recursive: true })
+  rmSync(out, { recursive: true, force: true })
+  mkdirSync(join(out, 'assets'), { recursive: true })
   const names: Record<string, string> = {}
   for (const { name, contents } of outputs) {
     names[name.endsWith('.css') ? 'style' : name.endsWith('.svg') ? 'icon' : 'script'] = name
-    write(`assets/${name}`, contents)
+    write(join(out, 'assets', name), contents)
   }
-  write('assets/licences.txt', licences())
+  write(join(out, 'assets/licences.txt'), licences())
   const document = readFileSync(join(SOURCE, 'index.html'), 'utf8')
   const filled = document.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => names[name] ?? '')
   const bytes =
-    write('index.html', Buffer.from(filled)) + outputs.reduce((sum, { contents }) => sum + brotli(contents).length, 0)
+    write(join(out, 'index.html'), Buffer.from(filled)) +
+    outputs.reduce((sum, { contents }) => sum + brotli(contents).length, 0)
   return `Built src/server/dist/ui/, ${(bytes / 1024).toFixed(1)} KiB compressed`
 }
 
@@ -63,8 +64,7 @@ function licences() {
 }
 
 /** Writes a file and its compressed forms, and returns the size of the smallest. */
-function write(name: string, contents: Uint8Array) {
-  const path = join(OUT, name)
+function write(path: string, contents: Uint8Array) {
   const smallest = brotli(contents)
   writeFileSync(path, contents)
   writeFileSync(`${path}.gz`, gzipSync(contents, { level: 9 }))

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { ensureServerBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
 import { describe, findRedis } from './redis.js'
 import { startServiceProcess } from './service-process.js'
@@ -22,7 +23,7 @@ const { values } = parseArgs({
 
 ensureInstalled(root, { workspaces: true })
 const program = schemathesis()
-must(process.execPath, ['scripts/run.mjs', 'build-server'])
+ensureServerBuilt()
 const redis = await findRedis()
 console.log(describe(redis))
 const dir = mkdtempSync(join(tmpdir(), 'redelayed-schema-'))
