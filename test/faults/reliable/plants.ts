@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { reliablePoll } from '../../../src/store/scripts/generated.js'
+import { plantLua } from '../../support/lua-plant.js'
 import { begin, replace, sources, type Change, type Fault } from '../../simulation/plant.js'
 
 /** A fault that a change could bring into reliable queues, and the check that must show it. */
@@ -94,7 +94,7 @@ export const GROUP_PLANTS: readonly Plant[] = [
     what: 'a turn does not heed the rate of a group',
     shownBy: 'groups: event loops of all consumers blocked',
     foundAs: /^\d+ rushed,/,
-    changes: [inPoll('if groups.rate then most = math.min(most, groups.rate.max - state.window.sum) end', '')],
+    changes: [inPoll('if $groups.rate then $most = math.min($most, $groups.rate.max - $state.window.sum) end', '')],
   },
 ]
 
@@ -105,13 +105,13 @@ export const LIMIT_PLANTS: readonly Plant[] = [
     isShort: true,
     shownBy: KILLED,
     foundAs: /^\d+ crowded,/,
-    changes: [inPoll('want = math.min(want, math.max(0, concurrency - claims))', '')],
+    changes: [inPoll('$want = math.min($want, math.max(0, $concurrency - $claims))', '')],
   },
   {
     what: 'a poll does not heed the rate of the queue',
     shownBy: KILLED,
     foundAs: /^\d+ rushed,/,
-    changes: [inPoll('want = math.min(want, math.max(0, rate.max - window.sum))', '')],
+    changes: [inPoll('$want = math.min($want, math.max(0, $rate.max - $window.sum))', '')],
   },
   {
     what: 'one slot is never free again after a visibility has ended',
@@ -119,8 +119,8 @@ export const LIMIT_PLANTS: readonly Plant[] = [
     foundAs: /^1 unused,/,
     changes: [
       inPoll(
-        'if concurrency then\n    claims = claimsNow(inFlight, now)\n',
-        "if concurrency then\n    claims = claimsNow(inFlight, now) + math.min(1, redis.call('HINCRBY', config, 'leaked', returned))\n",
+        'if concurrency then $claims = claimsNow($inFlight, $now)',
+        "if concurrency then $claims = claimsNow($inFlight, $now) + math.min(1, redis.call('HINCRBY', config, 'leaked', returned))",
       ),
     ],
   },
@@ -132,11 +132,7 @@ function inPoll(from: string, to: string): Change {
   return {
     ...replace(place, pattern, ''),
     edit(node) {
-      const parts = reliablePoll.source.split(from)
-      if (parts.length !== 2) throw new Error(`the script has ${parts.length - 1} times: ${from}`)
-      const source = parts.join(to)
-      const sha1 = createHash('sha1').update(source).digest('hex')
-      return replace(place, pattern, JSON.stringify({ ...reliablePoll, source, sha1 })).edit(node)
+      return replace(place, pattern, JSON.stringify(plantLua(reliablePoll, from, to))).edit(node)
     },
   }
 }
