@@ -3,6 +3,7 @@ import { codecs } from '../../dist/codecs/index.js'
 import { encodeEntry } from '../../dist/codecs/entry.js'
 import { EntryIds } from '../../dist/codecs/entry-id.js'
 import { queueKeys } from '../../dist/keys.js'
+import { commandArgs } from '../../dist/store/script.js'
 import * as lua from '../../dist/store/scripts/generated.js'
 import { atLeast, medianOf, rounds, type Bench, type Goal, type Scenario } from '../lib/scenario.js'
 
@@ -11,20 +12,33 @@ const HOUR = 3_600_000
 const PIPELINE = 250
 
 interface Floor {
-  readonly sha: string
   readonly keys: [string, string]
-  entry(): Buffer
+  /** A call of the script with another entry. */
+  args(): [sha: string, keys: number, ...rest: (string | Buffer)[]]
+  /** Throws if a call has added nothing. */
+  check(): Promise<void>
 }
 
 /** The bare commands: the same script and entry bytes, without the library around them. */
 async function floorOf(bench: Bench, name: string): Promise<Floor> {
-  const { timeouts, order } = queueKeys(name)
+  const { timeouts, order, channel } = queueKeys(name)
   const ids = new EntryIds()
   const payload = codecs.msgpack().encode(VALUE)
+  const sha = (await bench.raw.script('LOAD', lua.offer.source)) as string
+  let calls = 0
+  const args = { channel, nowMs: -1, delayMs: HOUR, ordered: false, undeliveredUntilMs: -1 }
   return {
-    sha: (await bench.raw.script('LOAD', lua.offer.source)) as string,
     keys: [timeouts, order],
-    entry: () => encodeEntry(ids.next(5), payload),
+    args() {
+      const entry = encodeEntry(ids.next(5), payload)
+      calls++
+      const [keys, ...rest] = commandArgs(lua.offer, { timeouts, order }, { ...args, entry })
+      return [sha, Number(keys), ...rest]
+    },
+    async check() {
+      const added = await bench.raw.zcard(timeouts)
+      if (added !== calls) throw new Error(`${calls} bare calls have added ${added} messages`)
+    },
   }
 }
 
@@ -47,8 +61,7 @@ async function single(bench: Bench, concurrency: number): Promise<Record<string,
   const floor = await floorOf(bench, `${name}-floor`)
   await using client = createClient({ url: bench.url })
   const delayed = client.getDelayedQueue(client.getBlockingQueue(name), { layout: 'compact' })
-  const bare = (): Promise<unknown> =>
-    bench.raw.evalsha(floor.sha, 2, ...floor.keys, 'channel', -1, HOUR, floor.entry(), 0, 0)
+  const bare = (): Promise<unknown> => bench.raw.evalsha(...floor.args())
   const offer = (): Promise<unknown> => delayed.offer(VALUE, HOUR)
   const rates = { bare: 0, offer: 0 }
   await timed(count / 4, concurrency, bare)
@@ -57,6 +70,7 @@ async function single(bench: Bench, concurrency: number): Promise<Record<string,
     rates.bare += (await timed(count / TURNS, concurrency, bare)) / TURNS
     rates.offer += (await timed(count / TURNS, concurrency, offer)) / TURNS
   }
+  await floor.check()
   await delayed.delete()
   await bench.raw.unlink(...floor.keys)
   return { 'evalsha/s': rates.bare, 'offer/s': rates.offer, ratio: rates.offer / rates.bare }
@@ -74,7 +88,7 @@ async function bulk(bench: Bench): Promise<Record<string, number>> {
       while (made < size) {
         const pipeline = bench.raw.pipeline()
         for (let i = 0; i < PIPELINE && made < size; i++, made++) {
-          pipeline.evalsha(floor.sha, 2, ...floor.keys, 'channel', -1, HOUR, floor.entry(), 0, 0)
+          pipeline.evalsha(...floor.args())
         }
         await pipeline.exec()
       }
@@ -95,6 +109,7 @@ async function bulk(bench: Bench): Promise<Record<string, number>> {
     rates.bare += count / TURNS ** 2 / ((t1 - t0) / 1000)
     rates.offerAll += count / TURNS ** 2 / ((performance.now() - t1) / 1000)
   }
+  await floor.check()
   await delayed.delete()
   await bench.raw.unlink(...floor.keys)
   return { 'evalsha/s': rates.bare, 'offer/s': rates.offerAll, ratio: rates.offerAll / rates.bare }

@@ -1,6 +1,6 @@
 import { createClient, type RedelayedClient } from '../../dist/index.js'
 import { queueKeys } from '../../dist/keys.js'
-import * as lua from '../../dist/store/scripts/generated.js'
+import { DelayedStore } from '../../dist/store/delayed-store.js'
 import { atLeast, atMost, medianOf, rounds, type Bench, type Goal, type Scenario } from '../lib/scenario.js'
 
 const PAYLOAD = 'x'.repeat(110)
@@ -108,12 +108,15 @@ async function floorDrain(bench: Bench, name: string, count: number): Promise<nu
 
 /** The same work by the bare script in a loop, without the library. */
 async function bareDrain(bench: Bench, name: string, count: number): Promise<Record<string, number>> {
-  const { timeouts, order, destination, quarantine, channel } = queueKeys(name)
-  const sha = (await bench.raw.script('LOAD', lua.transfer.source)) as string
+  const keys = queueKeys(name)
+  const sender = {
+    call: (command: string, args: readonly (string | Buffer)[]) => bench.raw.callBuffer(command, ...args),
+    pipeline: () => Promise.reject(new Error('a transfer is one call')),
+  }
+  const store = new DelayedStore(sender, keys)
   const started = performance.now()
   for (let left = count; left > 0;) {
-    const args = [timeouts, order, destination, quarantine, channel, -1, 2_000, 10_000, 25, 3_600_000, 0]
-    const [moved] = (await bench.raw.evalsha(sha, 4, ...args)) as [number]
+    const { moved } = await store.transfer({ limit: 10_000, client: 'bench', announce: false, renew: false })
     left -= moved
   }
   const seconds = (performance.now() - started) / 1000
