@@ -3,6 +3,7 @@
 //
 //   npm run test:faults -- --seed 7              as before; without it a new seed each time
 //   npm run test:faults -- --only "SIGKILL of"   those whose names contain this, the long ones too
+//   npm run test:faults -- --only "groups:" --only "batches and waits"   those whose names contain one of these
 //   npm run test:faults -- --rounds 10           the long form: each fault ten times, the long ones too, and all that are planted
 //   npm run test:faults -- --layout wheel        delayed queues with this layout only
 //   npm run test:faults -- --report faults.ndjson   a line for each
@@ -20,7 +21,7 @@ import { findServerBin } from './redis.js'
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: String(randomInt(2 ** 31)) },
-    only: { type: 'string' },
+    only: { type: 'string', multiple: true },
     rounds: { type: 'string', default: '1' },
     report: { type: 'string' },
     layout: { type: 'string' },
@@ -44,7 +45,7 @@ const own = mkdtempSync(join(tmpdir(), 'redelayed-faults-report-'))
 const report = values.report === undefined ? join(own, 'faults.ndjson') : resolve(values.report)
 const isLong = values.only !== undefined || Number(values.rounds) > 1
 const counts = await runMocha({
-  args: ['test/faults/*.faults.ts', ...(values.only === undefined ? [] : ['--fgrep', values.only])],
+  args: ['test/faults/*.faults.ts', ...(only === undefined ? [] : ['--grep', anyOf(only)])],
   env: {
     REDELAYED_FAULTS_SEED: values.seed,
     REDELAYED_FAULTS_ROUNDS: values.rounds,
@@ -64,3 +65,8 @@ if (values.page !== undefined && existsSync(report)) {
 rmSync(own, { recursive: true })
 console.log(summary(counts))
 process.exit(counts.failed > 0 ? 1 : 0)
+
+/** A pattern for names that contain one of these texts. */
+function anyOf(texts: readonly string[]): string {
+  return texts.map((text) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')
+}

@@ -41,9 +41,10 @@ export class Origin {
 export function commandOf(
   script: string,
   seed: string | number,
-  options: Readonly<Record<string, string | boolean | undefined>>,
+  options: Readonly<Record<string, string | boolean | readonly string[] | undefined>>,
 ): string {
-  const words = Object.entries(options).flatMap(([name, value]) => {
+  const all = Object.entries(options).flatMap(([name, value]) => [value].flat().map((one) => [name, one] as const))
+  const words = all.flatMap(([name, value]) => {
     if (value === undefined || value === false || value === '') return []
     if (value === true) return [`--${name}`]
     return [`--${name} ${/^[\w.-]+$/.test(value) ? value : JSON.stringify(value)}`]

@@ -12,7 +12,9 @@ describeFaults<ReliableBench, Result, Allowance, Group>({
   title: 'faults of reliable queues',
   groups,
   judge: { lineOf, problemsOf },
-  prepare: (stage, group, _, seed) => ({ bench: new ReliableBench({ stage, seed, ...group.bench }) }),
+  prepare: (stage, group, scenario, seed) => ({
+    bench: new ReliableBench({ stage, seed, ...group.bench, ...scenario.bench }),
+  }),
   also({ plants = [], bench, scenarios, title }, stage) {
     for (const plant of plants) {
       if (plant.isShort !== true && !isLong) continue

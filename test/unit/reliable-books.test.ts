@@ -292,6 +292,7 @@ describe('the books of the reliable fault bench', () => {
       const few = { ...counts, ...times, total: 1, completed: 1 }
       const broken: Record<Broken, readonly Entry[]> = {
         unfinished: [...two, opened, closed],
+        reopened: [...two, opened, closed, ['batch', 'b', 'reopened'], finished, ...last(1_100)],
         miscounted: [...two, opened, closed, ['batch', 'b', 'finished', few], ...last(1_100)],
         unlike: [...two, opened, closed, finished],
         premature: [...two, opened, closed, finished, ...last(999)],
@@ -323,6 +324,9 @@ describe('the books of the reliable fault bench', () => {
       expect(brokenOf([...done, ...waited('late')])).to.deep.equal({ hung: 1 })
       const again: Entry[] = [...waited('late'), ['waited', '1', 'completed', 'done with 1']]
       expect(brokenOf([...done, ...again])).to.deep.equal({ hung: 1 })
+      const open = waited('open')
+      expect(brokenOf([...done, ...open]), 'never').to.deep.equal({ hung: 1 })
+      expect(brokenOf([...done, ...open, ['waited', '1', 'completed', 'done with 1']])).to.deep.equal({})
       const kept = changed('cancel', 0, 50, false)
       expect(brokenOf([...done, ...kept, ...waited('gone')]), 'was not cancelled').to.deep.equal({ missed: 1 })
     })

@@ -2,20 +2,25 @@ import { cluster, sentinel, standalone, type Stage } from '../bench/stage.js'
 import type { ReliableParams } from './bench.js'
 import { GROUP_PLANTS, LIMIT_PLANTS, PLANTS, type Plant } from './plants.js'
 import {
+  GROUPS,
   GROUP_LIMITS,
   LIMITS,
   awaited,
+  awaitedClusters,
   awaitedSentinels,
   clusters,
   consumers,
   crowded,
   limited,
+  limitedClusters,
   limitedSentinels,
   overall,
+  overallClusters,
   overallSentinels,
   sentinels,
   server,
   sharded,
+  togetherClusters,
   type ReliableScenario,
 } from './scenarios.js'
 
@@ -44,12 +49,21 @@ function whole({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
 
 /** Enough groups that the limits are enough for each group. */
 function limits({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
-  return { limits: GROUP_LIMITS, load: { ...load, groups: 16 } }
+  return { limits: GROUP_LIMITS, load: { ...load, groups: GROUPS } }
 }
 
 /** Adds a batch of twelve now and then, therefore half as often, and waits for each message that is in no batch. */
 function ends({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
   return { load: { ...load, everyMs: 56, batchOf: 12, waits: true } }
+}
+
+/** All of that in one queue. */
+function together({ load }: Partial<ReliableParams>): Partial<ReliableParams> {
+  const { groupConcurrency } = GROUP_LIMITS
+  return {
+    limits: { ...LIMITS, groupConcurrency },
+    load: { ...ends(whole({ load })).load, everyMs: 84, groups: GROUPS },
+  }
 }
 
 function group<S extends Stage>(given: Group<S>): Group {
@@ -111,7 +125,13 @@ export const groups: readonly Group[] = [
   group({
     title: 'a cluster of three masters and three replicas',
     start: cluster,
-    scenarios: clusters,
+    scenarios: [
+      ...clusters,
+      ...limitedClusters.map((scenario) => ({ ...scenario, bench: limits(replicated(1)) })),
+      ...overallClusters.map((scenario) => ({ ...scenario, bench: whole(replicated(1)) })),
+      ...awaitedClusters.map((scenario) => ({ ...scenario, bench: ends(replicated(1)) })),
+      ...togetherClusters.map((scenario) => ({ ...scenario, bench: together(replicated(1)) })),
+    ],
     bench: replicated(1),
   }),
   group({

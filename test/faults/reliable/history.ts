@@ -64,6 +64,7 @@ export interface BatchHistory {
   readonly ids: readonly string[]
   isClosed: boolean
   late: number
+  reopened: number
   finished?: BatchCounts
 }
 
@@ -73,11 +74,12 @@ export function batchesOf(entries: Iterable<Entry>): ReadonlyMap<string, BatchHi
   for (const entry of entries) {
     if (entry[0] !== 'batch') continue
     const [, name, what, about] = entry
-    if (what === 'opened') batches.set(name, { ids: about, isClosed: false, late: 0 })
+    if (what === 'opened') batches.set(name, { ids: about, isClosed: false, late: 0, reopened: 0 })
     const batch = batches.get(name)
     if (batch === undefined) throw new Error(`${name} was ${what}, and never opened`)
     if (what === 'closed') batch.isClosed = true
     if (what === 'late') batch.late++
+    if (what === 'reopened') batch.reopened++
     if (what === 'finished') batch.finished = about
   }
   return batches

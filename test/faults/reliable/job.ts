@@ -73,8 +73,11 @@ export interface Payload {
 /** The group that has most of the messages. */
 export const CROWD = 'the crowd'
 
-/** The end of a wait for a message or batch; `late`: it did not end in time, and the wait is repeated. */
-export type Waited = 'completed' | 'dead' | 'gone' | 'late'
+/**
+ * The end of a wait for a message. When its time is over, the wait is repeated: `open`, if the message had not ended, or no server could answer
+ * that; `late`, if it had ended.
+ */
+export type Waited = 'completed' | 'dead' | 'gone' | 'open' | 'late'
 
 /** The options of an `add`, and when it began. */
 export interface Plan {
@@ -107,7 +110,10 @@ export type Entry =
   /** These are, or may be, in the batch. */
   | readonly ['batch', name: string, what: 'opened', ids: readonly string[]]
   | readonly ['batch', name: string, what: 'closed']
+  /** The batch had finished, and the wait for it went on. */
   | readonly ['batch', name: string, what: 'late']
+  /** The batch is open again, although it was closed. */
+  | readonly ['batch', name: string, what: 'reopened']
   | readonly ['batch', name: string, what: 'finished', counts: BatchCounts]
   | readonly ['changing', id: string, how: 'cancel' | 'move', delay: number, at: number]
   | readonly ['changed', id: string, done: boolean, at: number]

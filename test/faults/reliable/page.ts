@@ -12,8 +12,22 @@ export type Line =
   | { readonly plant: string; readonly stage: string; readonly rounds: number; readonly found?: string }
 
 const COUNTS = ['added', 'changed', 'delivered', 'acknowledged', 'dead'] as const
+/** Of batches, waits and limits: the columns of a run without them would be empty. */
+const PERHAPS = ['batches', 'waited'] as const
 /** These must be 0 after every fault. */
-const NEVER = ['lost', 'dropped', 'stray', 'buried', 'spoilt'] as const
+const NEVER = [
+  'lost',
+  'dropped',
+  'stray',
+  'buried',
+  'spoilt',
+  'unused',
+  'unfinished',
+  'miscounted',
+  'hung',
+  'missed',
+  'outrun',
+] as const
 /** These can be wrong after a failover, in which Redis loses writes; each scenario says how often. */
 const LIMITED = [
   'early',
@@ -26,6 +40,9 @@ const LIMITED = [
   'excess',
   'crowded',
   'rushed',
+  'reopened',
+  'unlike',
+  'premature',
   'skipped',
   'doubled',
 ] as const
@@ -38,11 +55,14 @@ export function pageOf(lines: readonly Line[], origin: string): string {
     'name' in line && 'dead' in line ? [{ ...line, kind: line.stage, name: `${line.stage}: ${line.name}` }] : [],
   )
   const failed = lines.flatMap((line) => ('name' in line && line.problems.length > 0 ? [line] : []))
-  const heads = ['fault', 'times', ...COUNTS, ...NEVER, ...LIMITED, TAKEOVERS, 'latest, ms']
+  const isSome = (what: keyof Findings | typeof TAKEOVERS): boolean =>
+    faults.some((line) => Number(line[what] ?? 0) > 0)
+  const limited = LIMITED.filter(isSome)
+  const none = LIMITED.filter((what) => !limited.includes(what))
+  const columns = [...COUNTS, ...PERHAPS.filter(isSome), ...NEVER, ...limited, TAKEOVERS] as const
+  const heads = ['fault', 'times', ...columns, 'latest, ms']
   const cellsOf = (some: readonly (typeof faults)[number][]): number[] => [
-    ...([...COUNTS, ...NEVER, ...LIMITED, TAKEOVERS] as const).map((what) =>
-      some.reduce((all, line) => all + (line[what] ?? 0), 0),
-    ),
+    ...columns.map((what) => some.reduce((all, line) => all + (line[what] ?? 0), 0)),
     Math.max(0, ...some.map(({ latestMs = 0 }) => latestMs)),
   ]
   const text = [
@@ -51,8 +71,9 @@ export function pageOf(lines: readonly Line[], origin: string): string {
     origin,
     '',
     `${faults.length} faults, ${failed.length} with something wrong. After each one everything is handled to the end and each message is judged; [reliability](../../docs/reliability.md#the-fault-bench)`,
-    `says how. The columns from "${NEVER[0]}" to "${NEVER.at(-1)}" must be 0. Those from "${LIMITED[0]}" to "${LIMITED.at(-1)}" are what Redis may forget where a replica takes over that`,
-    'did not have the last writes, and ticks of schedules that moved to another shard; each fault has its limits for each takeover of the sentinels, in `test/faults/reliable/scenarios.ts`. "latest": from the healing, or when a message became visible, until it was claimed.',
+    `says how. The columns from "${NEVER[0]}" to "${NEVER.at(-1)}" must be 0. Those behind them, to "takeovers", are what Redis may forget where a replica takes over that did not have`,
+    'the last writes, and ticks of schedules that moved to another shard; each fault has its limits, for each takeover of the sentinels, in `test/faults/reliable/scenarios.ts`.',
+    `${none.length > 0 ? `These are 0 after every fault here: ${none.join(', ')}. ` : ''}"latest": from the healing, or when a message became visible, until it was claimed.`,
     '',
     ...table(heads, totals(faults, cellsOf)),
     ...wrongSection(failed.map(({ name, problems }) => ({ what: name, problems: [problems.join('; ')] }))),

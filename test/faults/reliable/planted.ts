@@ -36,7 +36,7 @@ export async function findPlant(
       await stage.healthy()
       const own = seed + (rounds - 1) * SEED_STEP
       const drainMs = plant.isStuck === true ? STUCK_MS : undefined
-      const bench = new ReliableBench({ ...params, stage, seed: own, processes, drainMs })
+      const bench = new ReliableBench({ ...params, ...scenario.bench, stage, seed: own, processes, drainMs })
       let problems: string[]
       try {
         await bench.start()

@@ -6,6 +6,7 @@ import {
   RedelayedError,
   type AddItem,
   type Added,
+  type MessageBatch,
   type ReliableQueue,
 } from '../../../src/index.js'
 import { codeOf, type Ledger } from '../bench/ledger.js'
@@ -42,9 +43,14 @@ const AGAIN_MS = 200
 const BATCH_SHARE = 0.15
 /** The share of messages of the largest group. */
 const CROWD_SHARE = 0.7
-/** A wait that takes this long is late: nothing here takes longer than a drain. */
-const LATE_MS = 15_000
+/** How long one wait for the end of a message takes, and how often it is repeated: longer than a drain in all. */
+const WAIT_MS = 15_000
 const WAITS = 3
+/** The same of a batch, which has to be closed again if a failover has forgotten that it was closed. */
+const BATCH_WAIT_MS = 5_000
+const BATCH_WAITS = 9
+/** A wait learns the end of its batch from an announcement or with a sweep: within this time, on a busy machine too. */
+const HEARD_MS = 3_000
 
 type Outcome = Added['outcome']
 
@@ -144,41 +150,60 @@ export class Producer {
     for (let from = 0; from < size; from += MANY) await this.#add(items.slice(from, from + MANY), name)
     const batch = (this.#queue as ReliableQueue<Payload>).batch(name)
     const last = { payload: { poison: false, long: false, last: name } }
-    for (let late = 0; late < WAITS;) {
+    for (let waits = 0; waits < BATCH_WAITS;) {
       try {
         // once more after each failure: closing again changes nothing
         await batch.close({ last })
         this.#ledger.note(['batch', name, 'closed'])
-        const counts = await batch.waitUntilFinished({ timeout: LATE_MS })
+        const counts = await batch.waitUntilFinished({ timeout: BATCH_WAIT_MS })
         this.#ledger.note(['batch', name, 'finished', counts])
         return
       } catch (error) {
         if (error instanceof NotCompletedError) {
-          this.#ledger.note(['batch', name, 'late'])
-          late++
+          waits++
+          const wrong = await this.#wrongOf(batch)
+          if (wrong !== undefined) this.#ledger.note(['batch', name, wrong])
         }
         await this.#failed(error)
       }
     }
   }
 
+  /** Why a batch has not finished that was closed; `undefined` if it has messages left, or no server answers. */
+  async #wrongOf(batch: MessageBatch<Payload>): Promise<'late' | 'reopened' | undefined> {
+    const counts = await this.#ifAnswered(batch.counts())
+    if (counts === undefined) return undefined
+    if (counts === null) return 'late'
+    const { state, finishedAt } = counts
+    if (state === 'finished') return Date.now() - (finishedAt ?? 0) > HEARD_MS ? 'late' : undefined
+    return state === 'open' ? 'reopened' : undefined
+  }
+
   /** Waits for the end, whatever happens to the connection. */
   async #waitFor(id: string): Promise<void> {
     this.#ledger.note(['waiting', id])
-    for (let late = 0; late < WAITS;) {
+    for (let waits = 0; waits < WAITS;) {
       const note = (how: Waited, result?: unknown): void => this.#ledger.note(['waited', id, how, result])
       try {
-        note('completed', await this.#queue.waitUntilFinished(id, { timeout: LATE_MS }))
+        note('completed', await this.#queue.waitUntilFinished(id, { timeout: WAIT_MS }))
         return
       } catch (error) {
         if (error instanceof NotCompletedError) {
           if (error.reason !== 'timeout') return note(error.reason)
-          note('late')
-          late++
+          waits++
+          note((await this.#ifAnswered(this.#queue.contains(id))) === false ? 'late' : 'open')
         }
         await this.#failed(error)
       }
     }
+  }
+
+  async #ifAnswered<T>(asked: Promise<T>): Promise<T | undefined> {
+    return asked.catch((error: unknown) => {
+      if (!(error instanceof RedelayedError)) throw error
+      this.#ledger.count(codeOf(error))
+      return undefined
+    })
   }
 
   async #failed(error: unknown): Promise<void> {

@@ -22,6 +22,11 @@ export const PROMISES = {
       if (isClosed && (late > 0 || finished === undefined)) yield `${name} did not finish in time`
   },
 
+  /** What is closed stays closed. */
+  *reopened({ batches }) {
+    for (const [name, { reopened }] of batches) if (reopened > 0) yield `${name} was open after it was closed`
+  },
+
   /** The counts of a batch agree with its messages. */
   *miscounted({ histories, batches, remains, isExact }) {
     for (const [name, { ids, finished }] of batches) {
@@ -65,11 +70,13 @@ export const PROMISES = {
     }
   },
 
-  /** Who waits for a message hears of its end. */
+  /** A wait ends when its message has ended. */
   *hung({ histories }) {
-    for (const [id, { wait }] of histories)
-      if (wait !== undefined && (wait.length !== 1 || wait[0]?.how === 'late'))
-        yield `the wait for ${id} ended ${wait.map(({ how }) => how).join() || 'never'}`
+    for (const [id, { wait }] of histories) {
+      const outcomes = wait?.map(({ how }) => how)
+      if (outcomes !== undefined && (outcomes.includes('late') || [undefined, 'open'].includes(outcomes.at(-1))))
+        yield `the wait for ${id} ended ${outcomes.join() || 'never'}`
+    }
   },
 
   /** And of the right one. */

@@ -12,12 +12,15 @@ import {
   withoutElections,
 } from '../scenarios/failover.js'
 import type { AnyScenario } from '../scenarios/scenario.js'
-import { VISIBILITY_MS, type ReliableBench, type Result } from './bench.js'
+import { VISIBILITY_MS, type ReliableBench, type ReliableParams, type Result } from './bench.js'
 import { keysOf } from './contents.js'
 import type { Allowance, Limits } from './findings.js'
 import { POISON_LIMIT } from './job.js'
 
-export type ReliableScenario<S extends Stage = Stage> = AnyScenario<S, ReliableBench, Result, Allowance>
+export interface ReliableScenario<S extends Stage = Stage> extends AnyScenario<S, ReliableBench, Result, Allowance> {
+  /** A fleet of another kind than that of the other faults in its place. */
+  readonly bench?: Partial<ReliableParams>
+}
 
 const CUTS = 4
 /** The first shards are each at another of them. */
@@ -124,6 +127,7 @@ export const server: readonly ReliableScenario<StandaloneStage>[] = [
   },
 ]
 
+export const GROUPS = 16
 /** Of each group. The messages of one become visible half as often, so some wait for the rate also without a fault. */
 export const GROUP_LIMITS = { groupConcurrency: 3, groupRate: { max: 6, perMs: 500 } } satisfies Limits
 
@@ -143,19 +147,21 @@ const RATED: Allowance = { laterMs: 10_000 }
 
 /** The same with limits of the whole queue. Hundreds of messages before and after the fault reach both limits. */
 export const overall: readonly ReliableScenario<StandaloneStage>[] = [...consumers, ...server.slice(0, 1)].map(
-  (scenario) => reachingLimits({ ...scenario, allowed: RATED }),
+  (scenario) => reachingLimits({ ...scenario, name: `limits over all processes: ${scenario.name}`, allowed: RATED }),
 )
 
-function reachingLimits<S extends Stage>({ name, fault, ...scenario }: ReliableScenario<S>): ReliableScenario<S> {
+function reachingLimits<S extends Stage>({ fault, ...scenario }: ReliableScenario<S>): ReliableScenario<S> {
   return {
     ...scenario,
-    name: `limits over all processes: ${name}`,
     async fault(bench, stage) {
       await pileUp(bench)
       await fault(bench, stage)
       await pileUp(bench)
     },
-    also: ({ fullest }) => void expect(fullest, 'deliveries in a period').to.be.at.least(LIMITS.rate.max),
+    also(result, bench, stage) {
+      expect(result.fullest, 'deliveries in a period').to.be.at.least(LIMITS.rate.max)
+      return scenario.also?.(result, bench, stage)
+    },
   }
 }
 
@@ -182,37 +188,44 @@ export const crowded: readonly ReliableScenario<StandaloneStage>[] = consumers.s
  */
 const FORGOTTEN: Allowance = { overlapping: 200, late: 200, again: 200, denied: 200, excess: POISON_LIMIT }
 
-/** A claim that is forgotten holds no slot, either, and does not count for the rate. */
-export const limitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
-  {
-    name: 'groups: SIGKILL of the master under consumers: the sentinels choose another',
-    allowed: { ...FORGOTTEN, ...GROUP_RATED, crowded: 200, rushed: 200 },
-    fault: (_, stage) => killMaster(stage),
-  },
-]
-
 /**
  * The new master does not know the claims of the last moment, which no replica had: they count neither for its rate nor as in flight. Their visibility and
  * their period end soon, and what it claims itself until then is within its limits.
  */
+function beyondOf({ max, perMs }: { readonly max: number; readonly perMs: number }, times = 1) {
+  return { crowded: times * max * Math.ceil(VISIBILITY_MS / perMs), rushed: times * max }
+}
+
+const BEYOND_GROUP_LIMITS = beyondOf(GROUP_LIMITS.groupRate, GROUPS)
+const BEYOND_LIMITS = beyondOf(LIMITS.rate)
+
+export const limitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
+  {
+    name: 'groups: SIGKILL of the master under consumers: the sentinels choose another',
+    allowed: { ...FORGOTTEN, ...GROUP_RATED, ...BEYOND_GROUP_LIMITS },
+    fault: (_, stage) => killMaster(stage),
+  },
+]
+
 export const overallSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
   reachingLimits({
-    name: 'SIGKILL of the master under consumers: the sentinels choose another',
-    allowed: {
-      ...FORGOTTEN,
-      ...RATED,
-      crowded: LIMITS.rate.max * Math.ceil(VISIBILITY_MS / LIMITS.rate.perMs),
-      rushed: LIMITS.rate.max,
-    },
+    name: 'limits over all processes: SIGKILL of the master under consumers: the sentinels choose another',
+    allowed: { ...FORGOTTEN, ...RATED, ...BEYOND_LIMITS },
     fault: (_, stage) => killMaster(stage),
   }),
 ]
 
-/** Also lost are the ends of batches, which then end once more, and their closing: the producer closes them again, with another last message. */
+/**
+ * Also lost are the ends of batches, which then end once more, and their closing: the producer closes them again, with another last message. Two producers
+ * begin some five batches a second; these are those that end or are closed in the two seconds before the takeover. Waits are in the processes that wait, and their
+ * messages are durable: a message whose end is forgotten is delivered again and ends again, so no wait may hang.
+ */
+const REOPENED: Allowance = { unlike: 11, premature: 11, reopened: 11 }
+
 export const awaitedSentinels: readonly ReliableScenario<ReplicatedStage>[] = [
   {
     name: 'batches and waits: SIGKILL of the master under consumers: the sentinels choose another',
-    allowed: { ...FORGOTTEN, unlike: 20, premature: 20, unfinished: 20, hung: 20 },
+    allowed: { ...FORGOTTEN, ...REOPENED },
     fault: (_, stage) => killMaster(stage),
     also: hadBatches,
   },
@@ -265,6 +278,65 @@ export const clusters: readonly ReliableScenario<ClusterStage>[] = [
     fault: (bench, stage) => moveSlot(bench, stage, keysOf(bench.queue).messages),
   },
 ]
+
+/** A master of a queue with limits, groups or batches fails over. The short form plays one of these faults, with all of that in one queue. */
+function failovers(
+  kind: string,
+  {
+    allowed,
+    forgotten,
+    also,
+    isLong = true,
+  }: Pick<ReliableScenario, 'allowed' | 'also' | 'isLong'> & { readonly forgotten: Allowance },
+): readonly ReliableScenario<ClusterStage>[] {
+  return [
+    {
+      name: `${kind}: SIGKILL of the master of the queue: its replica takes over`,
+      isLong,
+      allowed: { ...FORGOTTEN, ...allowed, ...forgotten },
+      fault: (bench, stage) => killMasterOf(stage, keysOf(bench.queue).messages),
+      also,
+    },
+    {
+      name: `${kind}: SIGKILL of the master of the queue, whose replica has lost it`,
+      isLong: true,
+      allowed: { ...CUT_OFF, ...allowed, ...forgotten },
+      fault: (bench, stage) => loseMasterOf(bench, stage, keysOf(bench.queue).messages),
+      also,
+    },
+    {
+      name: `${kind}: SIGSTOP of the master of the queue until its replica has taken over`,
+      isLong: true,
+      allowed: { ...FORGOTTEN, ...allowed, ...forgotten },
+      fault: (bench, stage) => stopMasterOf(stage, keysOf(bench.queue).messages),
+      also,
+    },
+    {
+      // the replica takes over when it has everything: nothing is forgotten
+      name: `${kind}: CLUSTER FAILOVER of the master of the queue`,
+      isLong: true,
+      ...(allowed !== undefined && { allowed }),
+      fault: (bench, stage) => withoutElections(stage, () => failOver(stage, keysOf(bench.queue).messages)),
+      also,
+    },
+  ]
+}
+
+export const limitedClusters = failovers('groups', { allowed: GROUP_RATED, forgotten: BEYOND_GROUP_LIMITS })
+
+export const overallClusters = failovers('limits over all processes', {
+  allowed: RATED,
+  forgotten: BEYOND_LIMITS,
+}).map(reachingLimits)
+
+export const awaitedClusters = failovers('batches and waits', { forgotten: REOPENED, also: hadBatches })
+
+export const togetherClusters = failovers('limits, groups and batches together', {
+  isLong: false,
+  allowed: RATED,
+  forgotten: { ...BEYOND_LIMITS, ...REOPENED, crowded: BEYOND_LIMITS.crowded + BEYOND_GROUP_LIMITS.crowded },
+  also: hadBatches,
+}).map(reachingLimits)
 
 /** Processes that come back in the middle of it, and six servers, share the machine. */
 const SLOW: Allowance = { laterMs: 10_000 }
