@@ -26,6 +26,8 @@ const CUTS = 4
 /** The first shards are each at another of them. */
 const MASTERS = 3
 const NEW_SHARDS = { more: 10, fewer: 3 }
+/** There and back, and there again. */
+const HAND_OVERS = 3
 const LONG_MS = 2 * VISIBILITY_MS
 /** Longer than a client waits for an answer, and than any visibility. */
 const SILENT_MS = 3 * VISIBILITY_MS
@@ -312,11 +314,18 @@ function failovers(
       also,
     },
     {
-      // the replica takes over when it has everything: nothing is forgotten
+      // the replica takes over when it has everything: nothing is forgotten. One takes a moment, in which few messages come
       name: `${kind}: CLUSTER FAILOVER of the master of the queue`,
       isLong: true,
       ...(allowed !== undefined && { allowed }),
-      fault: (bench, stage) => withoutElections(stage, () => failOver(stage, keysOf(bench.queue).messages)),
+      fault: (bench, stage) =>
+        withoutElections(stage, async () => {
+          for (let times = 0; times < HAND_OVERS; times++) {
+            await failOver(stage, keysOf(bench.queue).messages)
+            await stage.healthy()
+            await bench.pause(500, 1_000)
+          }
+        }),
       also,
     },
   ]
