@@ -1,12 +1,12 @@
 /**
- * Random calls with groups, limits, pauses and batches, compared with a model after each: who gets what, when those who wait look again, and the
+ * Random calls with groups, tasks, limits, pauses and batches, compared with a model after each: who gets what, when those who wait look again, and the
  * counts. The model knows what is promised, not how it is kept: `reliable-model.test.ts` compares every key, for messages without a group.
  */
 import { AssertionError, expect } from 'chai'
 import fc from 'fast-check'
 import * as groupScripts from '../../src/store/reliable-group-scripts.js'
 import * as queueScripts from '../../src/store/reliable-scripts.js'
-import type { PolledRecord } from '../../src/store/reliable-scripts.js'
+import type { PolledRecord, PollReply } from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import type { Script, ScriptSource } from '../../src/store/script.js'
 import { isLongForm, rounds } from '../support/long-form.js'
@@ -14,18 +14,23 @@ import { plantLua } from '../support/lua-plant.js'
 import { NOW, pollArgs, useReliable, type ReliableFixture, type ReliableRig } from './reliable-support.js'
 import { raw } from './support.js'
 
-const GROUPS = ['a', 'b', 'c'] as const
+const GROUPS = ['a', 'b', 'cc'] as const
 /** The messages without a group have turns as one. */
 const PLAIN = ''
 const LANES = [PLAIN, ...GROUPS] as const
+const TASKS = ['r', 'w'] as const
+const NO_TASK = ''
 const BATCHES = ['x', 'y', 'z'] as const
 const PER_MS = 64
 /** A delivery can wait so much longer than its rate says, as the last ones are remembered in parts. */
 const PART_MS = PER_MS / 32 + 2
+/** A poll that sets messages aside or brings some back may leave the rest to the next ones, which follow at once. */
+const MOST_POLLS = 12
 
 interface Item {
   readonly id: string
   readonly lane: string
+  readonly task: string
   readonly batch: string
   at: number
   /** Until when a consumer has it. */
@@ -57,12 +62,16 @@ interface World {
   readonly leases: { readonly id: string; readonly record: PolledRecord }[]
   readonly batches: Map<string, Batch>
   readonly paused: Set<string>
+  readonly pausedTasks: Set<string>
+  /** Resumed tasks whose messages are not all back for certain, and after how many polls they are: each brings back those of one task. */
+  readonly returning: Map<string, number>
   isPaused: boolean
   limits: Limits
   readonly claims: { readonly lane: string; readonly at: number }[]
   /** How many claims there were when the rate was set. */
   rateFrom: number
   groupRateFrom: number
+  hadGroupRate: boolean
   /** When a consumer that waits asks again, as far as it was informed. */
   asksAt: number
   /** For a lane that could have a message: how many each other one got since. */
@@ -79,11 +88,14 @@ function emptyWorld(): World {
     leases: [],
     batches: new Map(),
     paused: new Set(),
+    pausedTasks: new Set(),
+    returning: new Map(),
     isPaused: false,
     limits: { ...NO_LIMITS },
     claims: [],
     rateFrom: 0,
     groupRateFrom: 0,
+    hadGroupRate: false,
     asksAt: Infinity,
     passes: new Map(),
     repeat: '',
@@ -95,6 +107,21 @@ function waitingIn({ items }: World, lane: string): Item[] {
   return [...items.values()]
     .filter((item) => item.lane === lane && item.until === undefined)
     .sort((x, y) => x.at - y.at || (x.id < y.id ? -1 : 1))
+}
+
+/** Whether no poll may hand a message out, or none has to yet. */
+function isHeldBack({ pausedTasks, returning }: World, { task }: Item): boolean {
+  return pausedTasks.has(task) || returning.has(task)
+}
+
+/** The first message of a lane that a poll hands out, as far as its task allows that for certain. */
+function firstIn(world: World, lane: string): Item | undefined {
+  return waitingIn(world, lane).find((item) => !isHeldBack(world, item))
+}
+
+/** Whether tasks make several polls necessary, and the turns of groups irregular meanwhile. */
+function hasTasks({ pausedTasks, returning }: World): boolean {
+  return pausedTasks.size + returning.size > 0
 }
 
 function takenIn({ items }: World, lane: string): Item[] {
@@ -122,12 +149,12 @@ function laneOpensAt(world: World, lane: string): number {
 }
 
 function canHaveOne(world: World, lane: string): boolean {
-  const [first] = waitingIn(world, lane)
+  const first = firstIn(world, lane)
   return first !== undefined && first.at <= world.now && laneOpensAt(world, lane) <= world.now
 }
 
-/** When a poll would hand out something for certain, or bring something back. */
-function availableAt(world: World): number {
+/** When a poll would hand out something for certain, or bring something back. With `isBack` as if the messages of all resumed tasks were back. */
+function availableAt(world: World, isBack = false): number {
   if (world.isPaused) return Infinity
   const backAt = Math.min(...[...world.items.values()].map(({ until }) => until ?? Infinity))
   if (takenNow(world) >= world.limits.concurrency) return backAt
@@ -136,7 +163,9 @@ function availableAt(world: World): number {
     world.limits.rate,
   )
   const lanes = LANES.map((lane) => {
-    const [first] = waitingIn(world, lane)
+    const first = isBack
+      ? waitingIn(world, lane).find(({ task }) => !world.pausedTasks.has(task))
+      : firstIn(world, lane)
     return first === undefined ? Infinity : Math.max(first.at, laneOpensAt(world, lane), opensAt)
   })
   return Math.min(backAt, ...lanes)
@@ -158,7 +187,7 @@ function finish(world: World, batch: Batch): void {
   if (batch.state !== 'closed' || batch.pending > 0) return
   batch.state = 'finished'
   const { last: id } = batch
-  world.items.set(id, { id, lane: PLAIN, batch: '', at: world.now, until: undefined, isNew: true })
+  world.items.set(id, { id, lane: PLAIN, task: NO_TASK, batch: '', at: world.now, until: undefined, isNew: true })
 }
 
 type AllScripts = typeof queueScripts & typeof groupScripts
@@ -181,22 +210,33 @@ const pick = <T>(list: readonly T[], n: number): T | undefined => list[n % Math.
 const add = fc
   .record({
     batch: fc.constantFrom('', '', ...BATCHES),
-    items: fc.array(fc.record({ lane: fc.constantFrom(...LANES, 'a', 'a'), delay: fc.constantFrom(0, 0, 0, 7, 90) }), {
-      minLength: 1,
-      maxLength: 4,
-    }),
+    items: fc.array(
+      fc.record({
+        lane: fc.constantFrom(...LANES, 'a', 'a'),
+        task: fc.constantFrom(NO_TASK, NO_TASK, ...TASKS),
+        delay: fc.constantFrom(0, 0, 0, 7, 90),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
   })
   .map(({ batch, items }): Step => async (world, stage) => {
     const { rig, queue, scripts } = stage
     const { now } = world
-    const messages = items.map(({ lane, delay }) => ({ id: `m${1_000 + world.counter++}`, lane, at: now + delay }))
+    const messages = items.map(({ delay, ...item }) => ({
+      ...item,
+      id: `m${1_000 + world.counter++}`,
+      at: now + delay,
+    }))
     const { outcomes } = await run(rig.sender, scripts.add, queue.keys, {
       ...{ channel: queue.channel, nowMs: now, existing: 'keep', resent: false, durable: false, batch, client: 'me' },
-      items: messages.flatMap(({ id, lane, at }) => [
-        id,
-        `${lane === PLAIN ? 0 : 'g1'},@${at},,,0,,`,
-        `${lane}payload`,
-      ]),
+      items: messages.flatMap(({ id, lane, task, at }) => {
+        const headers = task === NO_TASK ? '' : JSON.stringify({ task })
+        return [
+          id,
+          `${lane === PLAIN ? 0 : `g${lane.length}`},@${at},,,${headers.length},,`,
+          `${lane}${headers}payload`,
+        ]
+      }),
     })
     const counts = batch === '' ? undefined : world.batches.get(batch)
     const isClosed = counts !== undefined && counts.state !== 'open'
@@ -211,39 +251,56 @@ const add = fc
 const poll = fc
   .record({ count: fc.integer({ min: 1, max: 6 }), visibilityMs: fc.constantFrom(15, 40, 500) })
   .map(({ count, visibilityMs }): Step => async (world, stage) => {
-    const { rig, queue, scripts } = stage
-    const { now, limits } = world
-    const token = `t${world.counter++}`
-    const args = pollArgs(queue, { nowMs: now, count, visibilityMs, token, budgetUs: 60_000_000 })
-    const reply = await run(rig.sender, scripts.poll, queue.keys, args)
-    expect(reply, 'the poll').to.include({ problem: '', expired: 0, deadLettered: 0 })
-    for (const item of world.items.values()) {
-      item.isNew = false
-      if (item.until === undefined || item.until > now) continue
-      Object.assign(item, { at: item.until, until: undefined })
-      meet(stage, 'a claim whose consumer is gone comes back')
+    for (let [polls, left] = [1, count]; ; polls++) {
+      const reply = await pollOnce(world, stage, left, visibilityMs)
+      left -= reply.messages.length
+      if (left === 0 || world.isPaused || availableAt(world) > world.now) return
+      expect(hasTasks(world), 'there is more than was handed out, only for a task').to.equal(true)
+      expect(reply.next, 'the time of the next poll, which hands out more').to.be.at.most(world.now)
+      expect(polls, 'polls').to.be.below(MOST_POLLS)
+      meet(stage, 'the next poll hands out what one of a task kept back')
     }
-    if (world.isPaused) expect(reply.messages, 'of a paused queue').to.deep.equal([])
-    for (const lane of LANES) {
-      if (canHaveOne(world, lane)) world.passes.set(lane, world.passes.get(lane) ?? new Map<string, number>())
-      else world.passes.delete(lane)
-    }
-    for (const record of reply.messages) claim(world, stage, record, visibilityMs)
-    for (const lane of LANES) if (!canHaveOne(world, lane)) world.passes.delete(lane)
-    world.asksAt = reply.next ?? Infinity
-    if (reply.messages.length < count && !world.isPaused)
-      expect(availableAt(world), 'when there is more than was handed out').to.be.greaterThan(now)
-    if (reply.messages.length > 0 && takenNow(world) >= limits.concurrency) meet(stage, 'the queue is full')
   })
+
+async function pollOnce(world: World, stage: Stage, count: number, visibilityMs: number): Promise<PollReply> {
+  const { rig, queue, scripts } = stage
+  const { now, limits, returning } = world
+  const token = `t${world.counter++}`
+  const args = pollArgs(queue, { nowMs: now, count, visibilityMs, token, budgetUs: 60_000_000 })
+  const reply = await run(rig.sender, scripts.poll, queue.keys, args)
+  expect(reply, 'the poll').to.include({ problem: '', expired: 0, deadLettered: 0 })
+  for (const item of world.items.values()) {
+    item.isNew = false
+    if (item.until === undefined || item.until > now) continue
+    Object.assign(item, { at: item.until, until: undefined })
+    meet(stage, 'a claim whose consumer is gone comes back')
+  }
+  for (const [task, polls] of returning) {
+    if (polls > 1) returning.set(task, polls - 1)
+    else returning.delete(task)
+  }
+  if (world.isPaused) expect(reply.messages, 'of a paused queue').to.deep.equal([])
+  for (const lane of LANES) {
+    if (canHaveOne(world, lane)) world.passes.set(lane, world.passes.get(lane) ?? new Map<string, number>())
+    else world.passes.delete(lane)
+  }
+  for (const record of reply.messages) claim(world, stage, record, visibilityMs)
+  for (const lane of LANES) if (!canHaveOne(world, lane)) world.passes.delete(lane)
+  world.asksAt = reply.next ?? Infinity
+  if (reply.messages.length > 0 && takenNow(world) >= limits.concurrency) meet(stage, 'the queue is full')
+  return reply
+}
 
 function claim(world: World, stage: Stage, record: PolledRecord, visibilityMs: number): void {
   const { now, limits, claims } = world
   const id = raw(record.member).subarray(1).toString()
   const item = world.items.get(id)
   if (item === undefined) throw new Error(`${id} came, and is not there`)
-  const { lane } = item
+  const { lane, task } = item
+  expect(world.pausedTasks.has(task), `${id} is of the paused task ${task}`).to.equal(false)
   expect(world.paused.has(lane), `${id} is of the paused group ${lane}`).to.equal(false)
-  expect(waitingIn(world, lane)[0]?.id, `the next one of "${lane}"`).to.equal(id)
+  const before = waitingIn(world, lane).find((other) => other.task === task || !isHeldBack(world, other))
+  expect(before?.id, `the next one of "${lane}"`).to.equal(id)
   expect(item.at, `${id} is early`).to.be.at.most(now)
   expect(record.visibleAt).to.equal(item.at)
   expect(takenNow(world), 'claims of the queue before one more').to.be.lessThan(limits.concurrency)
@@ -261,7 +318,7 @@ function claim(world: World, stage: Stage, record: PolledRecord, visibilityMs: n
       `deliveries of ${lane} before one more`,
     ).to.be.lessThan(limits.groupRate)
   for (const [other, passed] of world.passes) {
-    if (other === lane) continue
+    if (other === lane || hasTasks(world)) continue
     const times = (passed.get(lane) ?? 0) + 1
     passed.set(lane, times)
     expect(times, `messages of "${lane}" while "${other}" waits for its turn`).to.be.at.most(1)
@@ -272,6 +329,7 @@ function claim(world: World, stage: Stage, record: PolledRecord, visibilityMs: n
   else world.passes.delete(lane)
   world.leases.push({ id, record })
   meet(stage, lane === PLAIN ? 'a message without a group' : 'a message with a group')
+  if (task !== NO_TASK && world.pausedTasks.size > 0) meet(stage, 'a message of another task than the paused one')
 }
 
 const answer = fc
@@ -375,7 +433,8 @@ const tick = fc
       leave(world, withdrawn.id, 'removed')
       meet(stage, 'a tick is withdrawn')
     }
-    for (const { id, at } of items) world.items.set(id, { id, lane, batch: '', at, until: undefined, isNew: false })
+    for (const { id, at } of items)
+      world.items.set(id, { id, lane, task: NO_TASK, batch: '', at, until: undefined, isNew: false })
     if (items.length > 0) meet(stage, lane === PLAIN ? 'a tick without a group' : 'a tick with a group')
   })
 
@@ -390,6 +449,26 @@ const pauseGroup = fc
     else world.paused.delete(group)
     if (isChanged) world.passes.delete(group)
     meet(stage, pause ? 'pause' : 'resume')
+  })
+
+const pauseTask = fc
+  .record({ task: fc.constantFrom('r', ...TASKS), pause: fc.boolean() })
+  .map(({ task, pause }): Step => async (world, stage) => {
+    const { rig, queue, scripts } = stage
+    const { pausedTasks, returning } = world
+    const args = { channel: queue.channel, pause, task: Buffer.from(task) }
+    const isChanged = await run(rig.sender, scripts.pauseTask, queue.keys, args)
+    expect(isChanged, 'whether it was not so before').to.equal(pausedTasks.has(task) === pause ? 0 : 1)
+    if (isChanged === 0) return
+    returning.delete(task)
+    if (pause) pausedTasks.add(task)
+    else {
+      pausedTasks.delete(task)
+      returning.set(task, 1)
+      for (const one of returning.keys()) returning.set(one, returning.size)
+    }
+    world.passes.clear()
+    meet(stage, pause ? 'a task is paused' : 'a task is resumed')
   })
 
 /** As `setConfig` and `disableOperation` do. */
@@ -419,7 +498,10 @@ const change = fc
     await configure(stage, world.now, settings)
     world.limits = { ...world.limits, ...limits }
     if ('rate' in limits) world.rateFrom = world.claims.length
-    if ('groupRate' in limits) world.groupRateFrom = world.claims.length
+    if ('groupRate' in limits) {
+      world.groupRateFrom = world.claims.length
+      world.hadGroupRate = true
+    }
     world.passes.clear()
     meet(stage, 'a changed limit')
   })
@@ -456,6 +538,7 @@ const step = fc.oneof(
   { weight: 2, arbitrary: remove },
   { weight: 3, arbitrary: tick },
   { weight: 4, arbitrary: pauseGroup },
+  { weight: 5, arbitrary: pauseTask },
   { weight: 3, arbitrary: change },
   { weight: 1, arbitrary: pauseQueue },
   { weight: 3, arbitrary: closeBatch },
@@ -463,7 +546,9 @@ const step = fc.oneof(
 )
 
 /** Compares all that can be counted. */
-async function compare(world: World, { rig, queue, scripts }: Stage): Promise<void> {
+async function compare(world: World, stage: Stage): Promise<void> {
+  const { rig, queue, scripts } = stage
+  await compareGroups(world, stage)
   const { now, items, paused, limits, batches } = world
   const ids = (await rig.redis.hkeys(queue.keys.messages)).sort()
   expect(ids, 'the messages').to.deep.equal([...items.keys()].sort())
@@ -484,6 +569,7 @@ async function compare(world: World, { rig, queue, scripts }: Stage): Promise<vo
   const totals = await run(rig.sender, scripts.totals, queue.keys, { nowMs: now, most: 500 })
   const all = [...batches.values()]
   expect(totals.groups.paused).to.equal(paused.size)
+  expect(totals.pausedTasks).to.equal(world.pausedTasks.size)
   expect(totals.batches).to.deep.equal({
     unfinished: all.filter(({ state }) => state !== 'finished').length,
     finished: all.filter(({ state }) => state === 'finished').length,
@@ -493,6 +579,16 @@ async function compare(world: World, { rig, queue, scripts }: Stage): Promise<vo
     const { state, pending, completed, removed } = batch ?? {}
     if (batch === undefined) expect(reply, `batch ${BATCHES[n]}`).to.equal(null)
     else expect(reply, `batch ${BATCHES[n]}`).to.include({ state, pending, completed, removed, dead: 0, expired: 0 })
+  }
+  const allVisible = [...items.values()].filter((item) => item.until === undefined && item.at <= now && !item.isNew)
+  if (hasTasks(world)) {
+    // the model does not know which of them the polls have met
+    const inPaused = (item: Item): boolean => world.isPaused || paused.has(item.lane)
+    const least = allVisible.filter((item) => inPaused(item) && (world.isPaused || item.task === NO_TASK)).length
+    const most = allVisible.filter((item) => inPaused(item) || isHeldBack(world, item)).length
+    expect(totals.visible, 'visible').to.equal(allVisible.length)
+    expect(totals.paused, 'held back by a pause').to.be.within(least, most)
+    return
   }
   // of the rates the model knows bounds only; and what the next poll brings back is not held back
   const isLapsed = [...items.values()].some(({ until }) => until !== undefined && until <= now)
@@ -515,15 +611,48 @@ async function compare(world: World, { rig, queue, scripts }: Stage): Promise<vo
   })
 }
 
+/** The names of all groups, page by page, and their claims beside those of the queue. */
+async function compareGroups(world: World, { rig, queue, scripts }: Stage): Promise<void> {
+  const { items, paused, claims, counter } = world
+  const waiting = GROUPS.filter((group) => waitingIn(world, group).length > 0)
+  const taken = GROUPS.map((group) => takenIn(world, group).length)
+  const names: string[] = []
+  let cursor = Buffer.alloc(0)
+  do {
+    const page = await run(rig.sender, scripts.listGroups, queue.keys, { cursor, count: 1 + (counter % 3) })
+    names.push(...page.names.map(String))
+    cursor = Buffer.from(page.cursor)
+    expect(names.length, 'names, without end').to.be.at.most(GROUPS.length)
+  } while (cursor.length > 0)
+  expect(names.slice(0, waiting.length), 'the groups with waiting messages').to.deep.equal(waiting)
+  expect(names, 'each name once').to.have.lengthOf(new Set(names).size)
+  const known = GROUPS.filter((group, at) => waiting.includes(group) || (taken[at] ?? 0) > 0 || paused.has(group))
+  expect(names, 'the groups').to.include.members(known)
+  // without a rate, what has no claim is forgotten with its last one
+  const had = world.hadGroupRate ? GROUPS.filter((group) => claims.some(({ lane }) => lane === group)) : []
+  expect([...known, ...had], 'the groups').to.include.members(names)
+  const held = await run(rig.sender, scripts.lostClaims, queue.keys, { most: GROUPS.length })
+  const all = [...items.values()].filter(({ until, isNew }) => until !== undefined || isNew).length
+  const most = Math.max(...taken)
+  expect(held).to.include({ counted: taken.reduce((sum, one) => sum + one, 0), held: all, most })
+  if (held !== null && most > 0) expect(taken[GROUPS.findIndex((group) => group === held.group)]).to.equal(most)
+  const withClaims = taken.filter((count) => count > 0).length
+  if (withClaims > 0) {
+    const few = await run(rig.sender, scripts.lostClaims, queue.keys, { most: withClaims - 1 })
+    expect(few, 'with more groups').to.equal(null)
+  }
+}
+
 /** The cases that the draws must reach, because others are never compared. */
 const OUTCOMES = [
   ...['a message with a group', 'a message without a group', 'a claim whose consumer is gone comes back'],
   ...['acknowledge', 'failed', 'released', 'remove', 'pause', 'resume', 'a changed limit', 'the queue is full'],
   ...['a tick without a group', 'a tick with a group', 'a tick is withdrawn'],
+  ...['a task is paused', 'a task is resumed', 'a message of another task than the paused one'],
   ...['the whole queue is paused or resumed', 'a batch finishes', 'a batch is closed again', 'a closed batch refuses'],
 ]
 
-describe('groups, limits, pauses and batches together', () => {
+describe('groups, tasks, limits, pauses and batches together', () => {
   const rig = useReliable()
 
   /** `met` gets what has happened. */
@@ -536,7 +665,9 @@ describe('groups, limits, pauses and batches together', () => {
         world.now += passed
         await step(world, stage)
         for (const time of await queue.published()) world.asksAt = Math.min(world.asksAt, Number(time))
-        expect(world.asksAt, 'when those who wait ask again').to.be.at.most(Math.max(world.now, availableAt(world)))
+        expect(world.asksAt, 'when those who wait ask again').to.be.at.most(
+          Math.max(world.now, availableAt(world, true)),
+        )
         await compare(world, stage)
       }
     })
@@ -623,6 +754,34 @@ describe('groups, limits, pauses and batches together', () => {
         '$settings.grouped and isToCome($groups.schedule)',
         'false',
       ],
+      ['a paused task goes on', 'poll', 'asideOf = scoreOf', 'asideOf = nil'],
+      ['what is set aside forgets its time', 'poll', '$task * $aside.span + $at', '$task * $aside.span'],
+      ['a resumed task stays away', 'poll', '$all, $given = giveBack($aside.range($number))', '$all = true'],
+      ['a task is paused only until a poll', 'pauseTask', "redis.call('ZADD', $pauses, $free, $task)", ''],
+      ['those who wait hear nothing of a task that is resumed', 'pauseTask', "redis.call('PUBLISH', ARGV[1], '0')", ''],
+      ['groups that have only claims are not listed', 'listGroups', "or 's0'", "or 'p-'"],
+      ['groups that are only paused are not listed', 'listGroups', "and 'p-'", "and ''"],
+      [
+        'a group with claims and messages is listed twice',
+        'listGroups',
+        '#$group <= LONGEST and not isWaiting($group) then',
+        '#$group <= LONGEST then',
+      ],
+      [
+        'a page of groups ends before its last one',
+        'listGroups',
+        '$from = behind($prefix)',
+        '$from = behind(behind($prefix))',
+      ],
+      [
+        'claims of groups are counted once for each group',
+        'lostClaims',
+        '$sum + $claims',
+        '$sum + math.min(1, $claims)',
+      ],
+      ['the claims of the queue are those of its groups', 'lostClaims', "redis.call('ZCARD', inFlight)", 'sum'],
+      ['the last group is the one with most claims', 'lostClaims', '$claims > highest', '$claims > 0'],
+      ['as many groups as may be are too many', 'lostClaims', '> most then', '>= most then'],
       [
         'a batch adds its last message again when it is closed again',
         'closeBatch',
