@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import type { Added, ExistingPolicy } from '../../src/index.js'
 import { allowedIn } from '../faults/bench/suite.js'
 import type { Remains } from '../faults/reliable/contents.js'
 import { findingsOf, lineOf, problemsOf, WRONGS, type Findings, type Limits } from '../faults/reliable/findings.js'
@@ -45,10 +46,20 @@ describe('the books of the reliable fault bench', () => {
     ['extending', '1', `${attempt} t${attempt}`],
     ['extended', '1', `${attempt} t${attempt}`, until],
   ]
-  const changed = (how: 'cancel' | 'move', delay: number, at: number, done?: boolean): Entry[] => [
+  const changed = (how: 'cancel' | 'move' | 'remove', delay: number, at: number, done?: boolean): Entry[] => [
     ['changing', '1', how, delay, at],
     ...(done === undefined ? [] : [['changed', '1', done, at + 2] as const]),
   ]
+  const restored = (at: number, done?: boolean): Entry[] => [
+    ['restoring', '1', at],
+    ...(done === undefined ? [] : [['restored', '1', done, at + 2] as const]),
+  ]
+  const addedAgain = (existing: ExistingPolicy, outcome: Added['outcome'] | undefined, at: number): Entry[] => [
+    ['adding again', '1', existing, 0, at],
+    ...(outcome === undefined ? [] : [['added again', '1', outcome, at + 2] as const]),
+  ]
+  /** Another one, with the payload of that `add`. */
+  const gotAgain = (attempt: number, from: number): Entry => [...got(attempt, from), 'queue', 1] as unknown as Entry
   const poisoned = added({ poison: true, limit: POISON_LIMIT })
   const failures = (attempts: number): Entry[] =>
     Array.from({ length: attempts }, (_, n) => [got(n + 1, 100 * n), ...answered(n + 1, 'failed', 100 * n + 50)]).flat()
@@ -85,6 +96,10 @@ describe('the books of the reliable fault bench', () => {
       ],
       early: [[...added({ delay: 501 }), got(1, 500), ...answered(1, 'done', 600)]],
       cancelled: [[...added(), ...changed('cancel', 0, 100, true), got(1, 102), ...answered(1, 'done', 110)]],
+      unremoved: [[...added(), got(1, 500), ...changed('remove', 0, 600, false), ...answered(1, 'done', 700)]],
+      unrestored: [[...added(), ...changed('remove', 0, 100, true), ...restored(200, true)]],
+      revived: [[...done, ...addedAgain('keep', 'added', 700)]],
+      merged: [[...added(), ...addedAgain('keep', 'duplicate', 100), got(1, 500), ...answered(1, 'done', 600)]],
       unfound: [[...far, ['asking', '1', 20], ['asked', '1', false, 30]], { left: ['1'] }],
       stray: [[got(1, 500), ...answered(1, 'done', 600)]],
       buried: [[...poisoned, ...failures(2)], { dead: [{ id: '1', name: '1', attempts: [1, 2] }] }],
@@ -107,6 +122,65 @@ describe('the books of the reliable fault bench', () => {
     expect(wrongsOf([...done, ...asked(490, false)]), 'a consumer got it').to.deep.equal({})
     expect(wrongsOf([...done, ...asked(480, false)]), 'before that').to.deep.equal({ unfound: 1 })
     expect(wrongsOf([...added(), ...changed('cancel', 0, 15, true), ...asked(20, false)])).to.deep.equal({})
+  })
+
+  it('a removed message is gone for everybody until it is restored', () => {
+    const removed = (done?: boolean): Entry[] => changed('remove', 0, 600, done)
+    const held = [...added(), got(1, 500)]
+    expect(wrongsOf([...held, ...removed(true), ...answered(1, 'done', 700, false)])).to.deep.equal({})
+    expect(wrongsOf([...held, ...removed(true), ...answered(1, 'done', 700)])).to.deep.equal({ cancelled: 1 })
+    expect(wrongsOf([...held, ...removed(), ...answered(1, 'done', 700)]), 'no answer').to.deep.equal({})
+    const denied = answered(1, 'done', 590, false)
+    expect(wrongsOf([...held, ...removed(true), ...denied]), 'while it was removed').to.deep.equal({ denied: 1 })
+    expect(wrongsOf([...added(), ...removed(true), got(1, 602)])).to.deep.equal({ cancelled: 1 })
+    expect(wrongsOf([...added(), ...removed(true)], { left: ['1'] })).to.deep.equal({ cancelled: 1 })
+    const early = [...added(), got(1, 500), ...removed(false), ...answered(1, 'done', 601)]
+    expect(wrongsOf(early), 'the consumer may have been first').to.deep.equal({})
+    const back = (at: number): Entry[] => [got(1, at), ...answered(1, 'done', at + 50)]
+    expect(wrongsOf([...added(), ...removed(true), ...restored(700, true), ...back(710)])).to.deep.equal({})
+    expect(wrongsOf([...added(), ...removed(true), ...restored(700), ...back(710)])).to.deep.equal({})
+    expect(wrongsOf([...added(), ...removed(true), ...restored(700, true), ...back(690)])).to.deep.equal({
+      cancelled: 1,
+    })
+    expect(wrongsOf([...added(), ...removed(true), ...restored(700, false)])).to.deep.equal({ unrestored: 1 })
+    expect(wrongsOf([...added(), ...removed(true), ...restored(700)]), 'no answer').to.deep.equal({})
+  })
+
+  it('another add within the deduplication changes what its answer says', () => {
+    const claimed = (from: number, entry = got(1, from)): Entry[] => [entry, ...answered(1, 'done', from + 50)]
+    const changedAt = 700
+    for (const existing of ['keep', 'replace', 'postpone'] as const) {
+      expect(wrongsOf([...done, ...addedAgain(existing, 'duplicate', changedAt)]), existing).to.deep.equal({})
+      expect(wrongsOf([...done, ...addedAgain(existing, undefined, changedAt), got(1, 800, 'b')])).to.deep.equal({})
+      expect(wrongsOf([...added(), ...addedAgain(existing, 'duplicate', 100), ...claimed(500)])).to.deep.equal({
+        merged: 1,
+      })
+    }
+    const keep = addedAgain('keep', 'kept', 100)
+    expect(wrongsOf([...added(), ...keep, ...claimed(500)])).to.deep.equal({})
+    expect(wrongsOf([...added(), ...keep, ...claimed(500, gotAgain(1, 500))])).to.deep.equal({ merged: 1 })
+    expect(wrongsOf([...added(), ...addedAgain('keep', 'replaced', 100), ...claimed(500)])).to.deep.equal({ merged: 1 })
+    const replace = addedAgain('replace', 'replaced', 100)
+    expect(wrongsOf([...added(), ...replace, ...claimed(500, gotAgain(1, 500))])).to.deep.equal({})
+    expect(wrongsOf([...added(), ...replace, ...claimed(500)]), 'the old one').to.deep.equal({ merged: 1 })
+    expect(wrongsOf([...added(), ...replace, ...claimed(101)]), 'before the answer').to.deep.equal({})
+    const next: Entry[] = [
+      ['got', '1', '1 t1b', 110, 110, 1_110, 'queue', 1],
+      ['answering', '1', '1 t1b', 'done', 200],
+      ['answer', '1', '1 t1b', true, 202],
+    ]
+    const twice = [got(1, 50), ...replace, ...next]
+    expect(wrongsOf([...added(), ...twice, ...answered(1, 'done', 120, false)]), 'taken away').to.deep.equal({})
+    expect(wrongsOf([...added(), ...twice, ...answered(1, 'done', 120)]), 'and it counted').to.include({ cancelled: 1 })
+    const postpone: Entry[] = [
+      ['adding again', '1', 'postpone', 1_000, 100],
+      ['added again', '1', 'postponed', 102],
+    ]
+    expect(wrongsOf([...added(), ...postpone, ...claimed(1_100)])).to.deep.equal({})
+    expect(wrongsOf([...added(), ...postpone, ...claimed(1_000)])).to.deep.equal({ early: 1 })
+    const kept = addedAgain('postpone', 'kept', 550)
+    expect(wrongsOf([...added(), got(1, 500), ...kept, ...answered(1, 'done', 600)]), 'held').to.deep.equal({})
+    expect(wrongsOf([...added(), ...kept, ...claimed(600)]), 'not held').to.deep.equal({ merged: 1 })
   })
 
   it('a tick of a schedule comes though no producer has added it, not early, and is skipped where others came before and after', () => {
@@ -368,7 +442,7 @@ describe('the books of the reliable fault bench', () => {
   })
 
   it('a lease ends when its consumer lets go of it, or its visibility ends', () => {
-    const lease: Delivery = { attempt: 1, visibleAt: 0, from: 0, until: 1_000, unanswered: 0, answers: [] }
+    const lease: Delivery = { attempt: 1, revision: 0, visibleAt: 0, from: 0, until: 1_000, unanswered: 0, answers: [] }
     expect(endOf(lease)).to.equal(1_000)
     const answer = { said: 'done', sentAt: 400 } as const
     expect(endOf({ ...lease, answers: [answer] }), 'an unknown outcome').to.equal(400)

@@ -47,6 +47,8 @@ export type Order<J extends AnyJob = Job> =
   | { readonly kind: 'queues'; readonly count: number; readonly prefix: string; readonly delay: number }
   /** Changes and takes away by their ids what is left in the end, and redrives the dead letters; an error says what went wrong. */
   | { readonly kind: 'operate'; readonly left: readonly string[]; readonly dead: readonly string[] }
+  /** Redrives these dead letters by their ids. */
+  | { readonly kind: 'redrive'; readonly ids: readonly string[] }
   | { readonly kind: 'stop' }
   /** Begins a chapter of the books: they go on in this file, and the count of errors starts at 0. */
   | { readonly kind: 'ledger'; readonly path: string }

@@ -12,6 +12,7 @@ export interface Program {
   burst(count: number, delay: number): Promise<void>
   queues?(count: number, prefix: string, delay: number): Promise<void>
   operate?(left: readonly string[], dead: readonly string[]): Promise<void>
+  redrive?(ids: readonly string[]): Promise<void>
   turnTo(path: string): void
   stop(): Promise<void>
 }
@@ -42,6 +43,9 @@ export function serve(start: (job: never) => Program): void {
         return undefined
       case 'operate':
         await program?.operate?.(order.left, order.dead)
+        return undefined
+      case 'redrive':
+        await program?.redrive?.(order.ids)
         return undefined
       case 'stop':
         lastErrors = program?.errors ?? {}

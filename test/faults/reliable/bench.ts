@@ -172,6 +172,18 @@ export class ReliableBench extends Fleet<Role, Job> {
   async #operate({ left, dead }: Remains): Promise<void> {
     const letters = dead.map(({ name }) => name)
     await this.workers.producer[0]?.order({ kind: 'operate', left: [...left], dead: letters })
+    await this.#assertDeadAgain(dead)
+    const delivered = (): Map<string, number> =>
+      new Map(Array.from(this.histories(), ([id, { deliveries }]) => [id, deliveries.length]))
+    const before = delivered()
+    await this.workers.producer[0]?.order({ kind: 'redrive', ids: letters })
+    await this.#assertDeadAgain(dead)
+    const after = delivered()
+    const still = letters.filter((id) => (after.get(id) ?? 0) <= (before.get(id) ?? 0))
+    if (still.length > 0) throw new Error(`redriven by their ids and not delivered were ${still.join()}`)
+  }
+
+  async #assertDeadAgain(dead: Remains['dead']): Promise<void> {
     await this.#drained()
     const again = (await this.#remains()).dead
     const ids = (all: Remains['dead']): string => JSON.stringify(all.map(({ id }) => id).sort())

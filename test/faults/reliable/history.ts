@@ -1,4 +1,4 @@
-import type { BatchCounts } from '../../../src/index.js'
+import type { Added, BatchCounts } from '../../../src/index.js'
 import { LIMIT, tickOf, type Entry, type Plan, type Said, type Waited } from './job.js'
 
 /** A consumer's answer to a delivery. */
@@ -15,6 +15,8 @@ export interface Delivery {
   readonly attempt: number
   /** The queue, or the shard, that it came from. */
   readonly part?: string | undefined
+  /** That of its payload: 0 until it was added again. */
+  readonly revision: number
   readonly visibleAt: number
   readonly from: number
   /** The end of the visibility timeout as the consumer knows it; later while an extension is unanswered. */
@@ -25,18 +27,23 @@ export interface Delivery {
   readonly answers: Answer[]
 }
 
+/** A change of a message; those from `keep` on are another `add` under its id. */
 export interface Change {
-  readonly how: 'cancel' | 'move'
+  readonly how: 'cancel' | 'move' | 'remove' | 'keep' | 'replace' | 'postpone'
   readonly delay: number
   readonly sentAt: number
+  /** Of another `add`: whether it has replaced or postponed the message; unknown also where it has added the message anew. */
   done?: boolean
   heardAt?: number
+  outcome?: Added['outcome']
+  /** What was removed is put back. */
+  restored?: Ask
 }
 
 /** A wait for the end of a message: the outcome of each attempt. */
 export type Wait = { readonly how: Waited; readonly result: unknown }[]
 
-/** A search of the message by its id. */
+/** A search of the message by its id, or another call with its answer. */
 export interface Ask {
   readonly sentAt: number
   found?: boolean
@@ -50,6 +57,8 @@ export interface History {
   plan?: Plan
   /** When the state became known: until then the message may have been added again. */
   addedAt: number
+  /** Until then another `add` may have begun the message anew; `Infinity` while that is unknown. */
+  anewAt?: number | undefined
   change?: Change
   /** The batch whose last message it is. */
   last?: string
@@ -95,9 +104,9 @@ export function historiesOf(entries: Iterable<Entry>): ReadonlyMap<string, Histo
     let history = histories.get(id)
     if (history === undefined) histories.set(id, (history = begun(id)))
     if (kind === 'got') {
-      const [, , lease, visibleAt, from, until, part] = entry
+      const [, , lease, visibleAt, from, until, part, revision = 0] = entry
       const attempt = Number.parseInt(lease, 10)
-      const delivery = { attempt, part, visibleAt, from, until, unanswered: 0, answers: [] }
+      const delivery = { attempt, part, revision, visibleAt, from, until, unanswered: 0, answers: [] }
       deliveries.set(`${id} ${lease}`, delivery)
       history.deliveries.push(delivery)
     } else if (isOfDelivery(entry)) {
@@ -184,6 +193,20 @@ function noteMessage(history: History, entry: OfMessage): void {
     case 'changed':
       if (history.change !== undefined) [history.change.done, history.change.heardAt] = [entry[2], entry[3]]
       break
+    case 'restoring':
+      if (history.change !== undefined) history.change.restored = { sentAt: entry[2] }
+      break
+    case 'restored':
+      if (history.change?.restored !== undefined)
+        [history.change.restored.found, history.change.restored.heardAt] = [entry[2], entry[3]]
+      break
+    case 'adding again':
+      history.change = { how: entry[2], delay: entry[3], sentAt: entry[4] }
+      history.anewAt = Infinity
+      break
+    case 'added again':
+      if (history.change !== undefined) noteAgain(history, history.change, entry[2], entry[3])
+      break
     case 'asking':
       history.asks.push({ sentAt: entry[2] })
       break
@@ -192,4 +215,10 @@ function noteMessage(history: History, entry: OfMessage): void {
       if (ask !== undefined) [ask.found, ask.heardAt] = [entry[2], entry[3]]
     }
   }
+}
+
+function noteAgain(history: History, change: Change, outcome: Added['outcome'], heardAt: number): void {
+  Object.assign(change, { outcome, heardAt })
+  if (outcome !== 'added') change.done = outcome === 'replaced' || outcome === 'postponed'
+  history.anewAt = outcome === 'added' || outcome === 'replaced' ? heardAt : undefined
 }

@@ -1,4 +1,4 @@
-import type { BatchCounts, ClientOptions, Durability } from '../../../src/index.js'
+import type { Added, BatchCounts, ClientOptions, Durability, ExistingPolicy } from '../../../src/index.js'
 import type { AnyJob } from '../bench/job.js'
 
 /** A worker consumes by `client.createWorker`, a poller by hand. */
@@ -28,7 +28,7 @@ export interface Load {
   readonly farMs: number
   /** Whether some are cancelled and some put off. */
   readonly changes: boolean
-  /** Whether some are asked for by their ids. */
+  /** Whether some are asked for by their ids, removed, restored and added again. */
   readonly asks?: boolean | undefined
   /** The number of schedules that also make messages while there is load. */
   readonly schedules?: number | undefined
@@ -68,7 +68,12 @@ export interface Payload {
   readonly long: boolean
   /** The message is the last one of this batch. */
   readonly last?: string
+  /** Another number for the payload of each later `add` under the same id. */
+  readonly revision?: number
 }
+
+/** The window of `deduplicate`, longer than any round. */
+export const ONCE_MS = 3_600_000
 
 /** The group that has most of the messages. */
 export const CROWD = 'the crowd'
@@ -115,12 +120,27 @@ export type Entry =
   /** The batch is open again, although it was closed. */
   | readonly ['batch', name: string, what: 'reopened']
   | readonly ['batch', name: string, what: 'finished', counts: BatchCounts]
-  | readonly ['changing', id: string, how: 'cancel' | 'move', delay: number, at: number]
+  | readonly ['changing', id: string, how: 'cancel' | 'move' | 'remove', delay: number, at: number]
   | readonly ['changed', id: string, done: boolean, at: number]
+  /** A removed message is put back as it was. */
+  | readonly ['restoring', id: string, at: number]
+  | readonly ['restored', id: string, done: boolean, at: number]
+  /** It is added once more under its id, within the window of its deduplication. */
+  | readonly ['adding again', id: string, existing: ExistingPolicy, delay: number, at: number]
+  | readonly ['added again', id: string, outcome: Added['outcome'], at: number]
   | readonly ['asking', id: string, at: number]
   | readonly ['asked', id: string, found: boolean, at: number]
-  /** A delivery came: since when it was visible, when it was claimed, and until when no other consumer has it, by Redis; and from which queue. */
-  | readonly ['got', id: string, lease: string, visibleAt: number, from: number, until: number, part?: string]
+  /** A delivery came: since when it was visible, when it was claimed, and until when no other consumer has it, by Redis; from which queue; and the revision of its payload. */
+  | readonly [
+      'got',
+      id: string,
+      lease: string,
+      visibleAt: number,
+      from: number,
+      until: number,
+      part?: string,
+      revision?: number,
+    ]
   | readonly ['handling', id: string, lease: string, long: boolean, at: number]
   | readonly ['extending', id: string, lease: string]
   /** The end of the extended visibility; `null`: the message was no longer the consumer's. */

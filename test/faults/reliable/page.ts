@@ -32,6 +32,10 @@ const NEVER = [
 const LIMITED = [
   'early',
   'cancelled',
+  'unremoved',
+  'unrestored',
+  'revived',
+  'merged',
   'unfound',
   'overlapping',
   'late',

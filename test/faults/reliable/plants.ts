@@ -22,7 +22,7 @@ export const PLANTS: readonly Plant[] = [
     what: 'a message is looked for only in the shard where its id would be added now',
     isShort: true,
     shownBy: 'SIGKILL of all processes of a sharded queue, which come back with more',
-    foundAs: /by their ids went wrong: contains of/,
+    foundAs: /by their ids went wrong: .*getAll of/,
     changes: [begin('placesOf', 'return [shardOfKey(id, shards)]')],
   },
   {
@@ -83,6 +83,68 @@ export const PLANTS: readonly Plant[] = [
     shownBy: MORE,
     foundAs: /^\d+ disordered,/,
     changes: [replace('Adder.#prepare', 'prepare(options, $$rest)', 'prepare({ ...options, priority: 0 }, $$rest)')],
+  },
+  {
+    what: 'a message is removed only from the shard where its id would be added now',
+    shownBy: MORE,
+    foundAs: /by their ids went wrong: .*remove of/,
+    changes: [
+      replace('ShardedReliableQueue.remove', 'placesOf(id, this.#shards)', 'placesOf(id, this.#shards).slice(0, 1)'),
+    ],
+  },
+  {
+    what: 'remove leaves what a consumer has',
+    shownBy: MORE,
+    foundAs: /^\d+ unremoved,/,
+    changes: [replace('ReliableQueue.remove', 'alsoHeld: true', 'alsoHeld: false')],
+  },
+  {
+    what: 'messages come in another order than the ids that were asked for',
+    shownBy: MORE,
+    foundAs: /^\d+ unfound,|by their ids went wrong: .*getAll of/,
+    changes: [replace('ShardReads.getAll', 'infos[position]', 'infos[infos.length - 1 - position]')],
+  },
+  {
+    what: 'a message is restored beside the one that another shard has',
+    shownBy: MORE,
+    foundAs: /by their ids went wrong: .*restoreMany of what is there of/,
+    changes: [replace('ShardRestores.restoreMany', 'this.#isChanging || isDerived(id)', 'isDerived(id)')],
+  },
+  {
+    what: 'shards forget the deduplication',
+    shownBy: MORE,
+    foundAs: /^\d+ revived,|deduplicate by id/,
+    changes: [
+      replace(
+        'ShardedAddRoute.send',
+        '$shard.addPrepared(own, how)',
+        "$shard.addPrepared(own.map((one) => ({ ...one, mark: '', markMs: '' })), how)",
+      ),
+    ],
+  },
+  {
+    what: 'another add under the same id keeps what it should replace or postpone',
+    shownBy: MORE,
+    foundAs: /^\d+ merged,|add with existing/,
+    changes: [
+      replace(
+        'ShardedAddRoute.send',
+        '$shard.addPrepared(own, how)',
+        "$shard.addPrepared(own, { ...how, existing: 'keep' })",
+      ),
+    ],
+  },
+  {
+    what: 'the first of the ids is not redriven',
+    shownBy: MORE,
+    foundAs: /by their ids were redriven/,
+    changes: [
+      replace(
+        'Changes.move',
+        'this.#store.moveTo(target, { ids, count, priority, isRedriven: false })',
+        'this.#store.moveTo(target, { ids: ids?.slice(1), count, priority, isRedriven: false })',
+      ),
+    ],
   },
 ]
 

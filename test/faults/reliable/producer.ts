@@ -14,6 +14,7 @@ import {
   CROWD,
   EVERY_MS,
   LIMIT,
+  ONCE_MS,
   POISON_LIMIT,
   scheduleName,
   type Entry,
@@ -31,6 +32,11 @@ const FAR_SHARE = 0.02
 /** The share of the other messages that are cancelled, and that are postponed, at any moment of their delay and some time beyond. */
 const CHANGED_SHARE = 0.1
 const BEYOND = 1.3
+/** Of those that are asked for by their ids: the share with a deduplication, and the shares that are removed, removed and restored, and added again. */
+const ONCE_SHARE = 0.5
+const REMOVED_SHARE = 0.05
+const RESTORED_SHARE = 0.05
+const AGAIN_SHARE = 0.2
 /** The share of messages that are read by their ids a moment after they were added. */
 const ASKED_SHARE = 0.1
 /** The share of calls that add several messages, and their number. */
@@ -132,13 +138,25 @@ export class Producer {
     if (waits === true) for (const { id, delay } of added) if (delay < farMs) this.#follow(this.#waitFor(id))
     if (asks === true) await Promise.all(added.filter(() => Math.random() < ASKED_SHARE).map(({ id }) => this.#ask(id)))
     if (!changes) return
-    await Promise.all(
-      added.map(async ({ id, delay }) => {
-        const change = Math.random()
-        if (delay < this.#job.load.farMs && change < 2 * CHANGED_SHARE)
-          await this.#change(id, delay, change < CHANGED_SHARE)
-      }),
-    )
+    await Promise.all(added.map(async (item) => item.delay < farMs && this.#perhapsChange(item)))
+  }
+
+  async #perhapsChange(item: Item): Promise<void> {
+    const { id, delay, payload, deduplicate } = item
+    const isPlain = this.#job.load.asks === true && !payload.poison
+    const changes: readonly (readonly [share: number, change: () => Promise<unknown>])[] = [
+      [CHANGED_SHARE, () => this.#change(id, 'cancel')],
+      [CHANGED_SHARE, () => this.#change(id, 'move')],
+      [isPlain ? REMOVED_SHARE : 0, () => this.#change(id, 'remove')],
+      [isPlain ? RESTORED_SHARE : 0, () => this.#removeAndRestore(id)],
+      [isPlain && deduplicate !== undefined ? AGAIN_SHARE : 0, () => this.#addAgain(item)],
+    ]
+    const dice = Math.random()
+    let sum = 0
+    const change = changes.find(([share]) => dice < (sum += share))?.[1]
+    if (change === undefined) return
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * delay * BEYOND))
+    await change()
   }
 
   /** Adds a whole batch, from its first message until it has finished. */
@@ -221,6 +239,7 @@ export class Producer {
       delay: dice > 1 - FAR_SHARE ? load.farMs : Math.floor(Math.random() * load.maxDelay),
       ...this.#drawGroup(),
       deliveryLimit: poison ? POISON_LIMIT : LIMIT,
+      ...(load.asks === true && Math.random() < ONCE_SHARE && { deduplicate: { by: 'id', forMs: ONCE_MS } }),
     }
   }
 
@@ -285,7 +304,9 @@ export class Producer {
       this.#ledger.note(['no', id, answer.code])
       return 'refused'
     }
-    if (answer === 'added' || (answer === 'kept' && attempt > 1)) {
+    // an earlier attempt has added it: a consumer may have done with it since
+    const isThere = answer === 'kept' || answer === 'duplicate'
+    if (answer === 'added' || (isThere && attempt > 1)) {
       this.#ledger.note(['ok', id, Date.now()])
       return 'added'
     }
@@ -293,25 +314,65 @@ export class Producer {
     return 'refused'
   }
 
-  async #change(id: string, delay: number, cancel: boolean): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * delay * BEYOND))
+  async #change(id: string, how: 'cancel' | 'move' | 'remove'): Promise<boolean> {
     const later = Math.floor(Math.random() * this.#job.load.maxDelay)
-    this.#ledger.note(['changing', id, cancel ? 'cancel' : 'move', later, Date.now()])
-    try {
-      const done = cancel ? await this.#queue.cancel(id) : await this.#queue.reschedule(id, later)
-      this.#ledger.note(['changed', id, done, Date.now()])
-    } catch (error) {
-      this.#ledger.count(codeOf(error)) // what it did stays unknown
+    this.#ledger.note(['changing', id, how, later, Date.now()])
+    const change = {
+      cancel: () => this.#queue.cancel(id),
+      move: () => this.#queue.reschedule(id, later),
+      remove: async () => (await this.#queue.remove(id)) === 1,
     }
+    return (await this.#answer(change[how], (done) => ['changed', id, done, Date.now()])) === true
   }
 
+  /** As a program that moves messages by their bytes. */
+  async #removeAndRestore(id: string): Promise<void> {
+    const [raw] = (await this.#answer(() => this.#queue.getAllRaw([id]))) ?? []
+    if (raw === undefined || raw === null || !(await this.#change(id, 'remove'))) return
+    this.#ledger.note(['restoring', id, Date.now()])
+    await this.#answer(
+      async () => (await this.#queue.restoreMany([raw]))[0] === 'restored',
+      (done) => ['restored', id, done, Date.now()],
+    )
+  }
+
+  async #addAgain({ id, payload, ...options }: Item): Promise<void> {
+    const { durability, maxDelay } = this.#job.load
+    const existing = (['keep', 'replace', 'postpone'] as const)[Math.floor(Math.random() * 3)] ?? 'keep'
+    const delay = Math.floor(Math.random() * maxDelay)
+    this.#ledger.note(['adding again', id, existing, delay, Date.now()])
+    await this.#answer(
+      async () =>
+        (await this.#queue.add({ ...payload, revision: 1 }, { ...options, id, delay, existing, durability })).outcome,
+      (outcome) => ['added again', id, outcome, Date.now()],
+    )
+  }
+
+  /** Asks in one of the ways, at once for an id that no message has. */
   async #ask(id: string): Promise<void> {
+    const ids = [`${id} never`, id]
+    const isInPlace = (infos: readonly ({ readonly id: string } | null)[]): boolean =>
+      infos[0] === null && infos[1]?.id === id
+    const ways = [
+      async () => (await this.#queue.get(id))?.id === id,
+      async () => isInPlace(await this.#queue.getAll(ids)),
+      async () => isInPlace(await this.#queue.getAllRaw(ids)),
+      async () => (await this.#queue.containsMany(ids)) === 1,
+    ]
+    const way = ways[Math.floor(Math.random() * ways.length)] as (typeof ways)[number]
     this.#ledger.note(['asking', id, Date.now()])
+    await this.#answer(way, (found) => ['asked', id, found, Date.now()])
+  }
+
+  /** Notes the answer of a call; without one, what it did stays unknown. */
+  async #answer<T>(call: () => Promise<T>, entryOf?: (answer: T) => Entry): Promise<T | undefined> {
     try {
-      const found = await this.#queue.get(id)
-      this.#ledger.note(['asked', id, found?.id === id, Date.now()])
+      const answer = await call()
+      if (entryOf !== undefined) this.#ledger.note(entryOf(answer))
+      return answer
     } catch (error) {
       this.#ledger.count(codeOf(error))
+      return undefined
     }
   }
 

@@ -83,7 +83,7 @@ export const PROMISES = {
   *missed({ histories, remains }) {
     for (const [id, { wait = [], change }] of histories) {
       const { how, result } = wait.at(-1) ?? {}
-      const isCancelled = change?.how === 'cancel' && change.done !== false
+      const isCancelled = (change?.how === 'cancel' || change?.how === 'remove') && change.done !== false
       const isDead = remains.dead.some((letter) => letter.id === id)
       if (how === 'completed' && result !== resultOf(id)) yield `${id} has the result ${String(result)}`
       if (how === 'dead' && !isDead) yield `${id} is no dead letter`

@@ -353,8 +353,11 @@ const SLOW: Allowance = { laterMs: 10_000 }
 /** Until what killed consumers have left is handled, the lowest priorities wait. */
 const PILED_UP: Allowance = { laterMs: 30_000 }
 
-/** Cancelling and postponing wait for no replica: in a failover their last changes are lost, too. */
-const CHANGED: Allowance = { ...FORGOTTEN, ...SLOW, cancelled: 40, early: 40 }
+/** After a lost reply the client repeats a call, and cannot learn that the first attempt has removed, restored or found the message. */
+const REPEATED: Allowance = { unremoved: 40, unrestored: 40, revived: 40 }
+
+/** Cancelling, removing, restoring and postponing wait for no replica: in a failover their last changes are lost, too. */
+const CHANGED: Allowance = { ...FORGOTTEN, ...SLOW, ...REPEATED, cancelled: 40, early: 40 }
 
 /** While a schedule moves, ticks of that moment can come from both shards. */
 const MOVED: Allowance = { ...SLOW, doubled: 20 }
@@ -413,7 +416,7 @@ export const sharded: readonly ReliableScenario<ClusterStage>[] = [
   {
     name: 'SIGKILL of a master of a sharded queue, whose replica has lost it',
     isLong: true,
-    allowed: { ...CUT_OFF, ...SLOW, cancelled: 80, early: 80 },
+    allowed: { ...CUT_OFF, ...SLOW, ...REPEATED, cancelled: 80, early: 80, unrestored: 80 },
     fault: (bench, stage) => loseMasterOf(bench, stage, keysOf(bench.parts[1] ?? '').messages),
   },
   ...consumers.slice(0, 2).map(({ name, ...scenario }) => ({

@@ -29,7 +29,7 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
     for (const message of messages) {
       const { visibleAt, polledAt, visibleUntil } = message
       if (message.payload.last !== undefined) note(['last', message.id, message.payload.last])
-      note(['got', ...nameOf(message), visibleAt, polledAt, visibleUntil, queue.name])
+      note(['got', ...nameOf(message), visibleAt, polledAt, visibleUntil, queue.name, message.payload.revision])
       const acknowledge = message.acknowledge.bind(message)
       message.acknowledge = (how) => one(answer([message], 'done', async () => [await acknowledge(how)]))
       const giveBack = message.negativeAcknowledge.bind(message)

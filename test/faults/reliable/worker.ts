@@ -4,7 +4,7 @@ import { Ledger, codeOf } from '../bench/ledger.js'
 import { serve, type Program } from '../bench/serve.js'
 import { Poller, startWorker, type Consumer } from './consumers.js'
 import type { Entry, Job } from './job.js'
-import { operate } from './operator.js'
+import { operate, redrive } from './operator.js'
 import { Producer } from './producer.js'
 import { queueOf, type BenchQueue } from './queue.js'
 
@@ -44,6 +44,10 @@ class Worker implements Program {
 
   operate(left: readonly string[], dead: readonly string[]): Promise<void> {
     return operate(this.#queue, { left, dead, farMs: this.#farMs })
+  }
+
+  redrive(ids: readonly string[]): Promise<void> {
+    return redrive(this.#queue, ids)
   }
 
   turnTo(path: string): void {
