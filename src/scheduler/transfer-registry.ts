@@ -23,6 +23,10 @@ export class TransferRegistry {
     this.#queues = new QueueRegistry({ ...params, script: 'transfer' })
   }
 
+  get isClosed(): boolean {
+    return this.#queues.isClosed
+  }
+
   /** Transfers the queue until the returned function is called; n acquisitions need n releases. */
   acquire(target: TransferTarget): () => Promise<void> {
     const queue = this.#serve(target)

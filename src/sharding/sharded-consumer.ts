@@ -1,5 +1,5 @@
 import { isBrief } from '../redis/replies/server-errors.js'
-import { ConnectionError, toError } from '../errors.js'
+import { ConnectionError, isOfShutdown, toError } from '../errors.js'
 import { backoffDelay } from '../timing/backoff.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
@@ -30,6 +30,8 @@ export interface ShardedConsumerParams<E> {
   readonly random: () => number
   /** The error for waiters that wait when the consumer is closed, and for later ones. */
   readonly closedError: () => Error
+  /** Whether a shutdown of the client has begun, in which no wait can begin any more: calls must not wait until a shard may be asked again. */
+  readonly isShutDown: () => boolean
   /** Called when a shard fails repeatedly while others work. */
   readonly onFailure: (shard: number, error: Error) => void
   /** Called when elements could not be put back, or when that is unknown: they are dropped, so that none is delivered twice. */
@@ -120,6 +122,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   /** Waits for 1 to `max` elements; resolves with none when the time is over, or rejects with the last error when all shards failed. */
   async take(max: number, options: WaiterOptions, maxBytes = Infinity): Promise<E[]> {
     if (options.signal?.aborted === true) throw toError(options.signal.reason)
+    if (this.#params.isShutDown()) throw this.#params.closedError()
     this.#enter()
     if (!this.#surplus.isEmpty) return this.#takeSurplus(max, maxBytes)
     const taken = this.#waiters.add(max, options)
@@ -238,6 +241,11 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   #onFailure(shard: Shard<E>, error: Error): void {
+    if (isOfShutdown(error)) {
+      this.#waiters.rejectAll(this.#params.closedError()) // no shard serves any more
+      this.#settle()
+      return
+    }
     shard.refusal = error
     shard.failed = true
     shard.failures++

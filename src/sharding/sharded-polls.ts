@@ -3,6 +3,8 @@ import type { PrefetchBuffer } from '../queues/context.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import { howToPoll, type PollManyOptions } from '../reliable/claims.js'
 import type { ReliableMessage } from '../reliable/message.js'
+import type { Poller } from '../reliable/poller.js'
+import type { QueueRegistry } from '../scheduler/queue-registry.js'
 import { systemClock } from '../timing/clock.js'
 import { reliableSource, type HowToClaim } from './reliable-source.js'
 import type { ReliableShards } from './reliable-shards.js'
@@ -14,14 +16,23 @@ export class ShardedPolls<T> {
   readonly #handle: QueueHandle<T>
   readonly #shards: ReliableShards<T>
   readonly #answers: ShardAnswers<T>
+  readonly #polls: Pick<QueueRegistry<Poller>, 'isClosed'>
   /** The consumers by claim options, while any of their calls waits. */
   readonly #consumers = new Map<string, ShardedConsumer<ReliableMessage<T>>>()
   #hasServed = false
 
-  constructor(handle: QueueHandle<T>, shards: ReliableShards<T>, answers: ShardAnswers<T>) {
+  constructor(
+    handle: QueueHandle<T>,
+    parts: {
+      readonly shards: ReliableShards<T>
+      readonly answers: ShardAnswers<T>
+      readonly polls: Pick<QueueRegistry<Poller>, 'isClosed'>
+    },
+  ) {
     this.#handle = handle
-    this.#shards = shards
-    this.#answers = answers
+    this.#shards = parts.shards
+    this.#answers = parts.answers
+    this.#polls = parts.polls
   }
 
   /** `beforehand`: some of the messages are not handled at once. */
@@ -85,6 +96,7 @@ export class ShardedPolls<T> {
       asksOneFirst: true,
       bytesOf: ({ storedBytes }) => storedBytes,
       closedError: () => this.#handle.withQueueName(new ShutdownError('the client was shut down')),
+      isShutDown: () => this.#polls.isClosed,
       onFailure: (shard, error) => this.#report(shard, 'polling a shard failed', error),
       onLost: (shard, count, error) => {
         this.#report(

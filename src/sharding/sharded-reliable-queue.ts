@@ -98,7 +98,11 @@ export class ShardedReliableQueue<T = unknown> {
     const route = new ShardedAddRoute(reliable.queues, this.#shards, isChanging)
     this.#adder = new Adder(handle, route, reliable.instrumentation)
     this.#answers = new ShardAnswers(this.#shards)
-    this.#polls = new ShardedPolls(handle, this.#shards, this.#answers)
+    this.#polls = new ShardedPolls(handle, {
+      shards: this.#shards,
+      answers: this.#answers,
+      polls: reliable.polls,
+    })
     this.#reads = new ShardReads(this.#shards)
     this.#completed = new ShardCompleted(this.#shards, isChanging)
     this.#restores = new ShardRestores(this.#shards, isChanging)

@@ -26,6 +26,7 @@ export class ShardedTakes<T> {
       random: Math.random,
       closedError: () =>
         handle.withQueueName(new ShutdownError('the client was shut down, or this sharded queue destroyed')),
+      isShutDown: () => context.transfers.isClosed,
       onFailure: (shard, error) => this.#report(shards[shard], 'taking from a shard failed', error),
       onLost: (shard, count, error) => {
         this.#report(shards[shard], `${count} elements are given up, as they may not have been put back`, error)

@@ -81,6 +81,7 @@ async function play(seed: number, sideBySide: boolean) {
     clock,
     random,
     closedError: () => new Error('closed'),
+    isShutDown: () => false,
     onFailure: () => {},
     onLost: (_, count) => lost.push(count),
   })

@@ -83,12 +83,14 @@ function setUp(count: number, more: { asksOneFirst?: boolean } = {}) {
   const buffers = new Set<PrefetchBuffer>()
   const failures: [number, string][] = []
   const lost: [number, number][] = []
+  const state = { isShutDown: false }
   const consumer = new ShardedConsumer<string>({
     sources: shards,
     buffers,
     clock,
     random: () => 0,
     closedError: () => new ShutdownError('closed'),
+    isShutDown: () => state.isShutDown,
     onFailure: (shard, error) => failures.push([shard, error.message]),
     onLost: (shard, elements) => lost.push([shard, elements]),
     ...more,
@@ -104,7 +106,7 @@ function setUp(count: number, more: { asksOneFirst?: boolean } = {}) {
     return result
   }
   const take = (max = 1, options: { timeoutMs?: number; signal?: AbortSignal } = {}) => consumer.take(max, options)
-  return { clock, shards, buffers, failures, lost, consumer, outcome, take }
+  return { clock, shards, buffers, failures, lost, state, consumer, outcome, take }
 }
 
 describe('the consumer of a sharded queue', () => {
@@ -487,6 +489,26 @@ describe('the consumer of a sharded queue', () => {
       expect(await second).to.be.an.instanceOf(ShutdownError)
       expect(await outcome(take())).to.be.an.instanceOf(ShutdownError)
       expect(await outcome(consumer.drain(1))).to.be.an.instanceOf(ShutdownError)
+    })
+
+    for (const asksOneFirst of [false, true]) {
+      const how = asksOneFirst ? 'asking one shard first' : 'asking all shards'
+      it(`a wait that a shutdown of the client refuses ends the calls at once, ${how}, and is no failure of the shard`, async () => {
+        const { shards, take, outcome, failures, clock } = setUp(3, { asksOneFirst })
+        for (const shard of shards) shard.broken = new ShutdownError('the client was shut down')
+        for (let call = 0; call < 4; call++) expect(await outcome(take())).to.be.an.instanceOf(ShutdownError)
+        expect(failures).to.deep.equal([])
+        await clock.advance(100)
+        expect(clock.pending).to.deep.equal([])
+      })
+    }
+
+    it('calls that begin during a shutdown of the client do not wait until a failed shard may be asked again', async () => {
+      const { shards, state, take, outcome } = setUp(2)
+      for (const shard of shards) shard.broken = refused
+      expect(await outcome(take())).to.be.an.instanceOf(ConnectionError)
+      state.isShutDown = true
+      expect(await outcome(take())).to.be.an.instanceOf(ShutdownError)
     })
 
     it('puts back elements that no call got, once, however often it is closed; no timer is left', async () => {
