@@ -35,7 +35,7 @@ export interface SubscribedEvent {
 export interface WarningEvent {
   /**
    * `REDELAYED_EVICTION`: at its memory limit the server deletes keys, and so queues; `REDELAYED_SERVERS`: connections to one address reach
-   * different servers in turns; `REDELAYED_TIMESTAMP_DELAY`: a delay that looks like a
+   * different servers in turns, or the addresses of a cluster lead to another one; `REDELAYED_TIMESTAMP_DELAY`: a delay that looks like a
    * point in time.
    */
   readonly code: Extract<WarningCode, 'REDELAYED_EVICTION' | 'REDELAYED_SERVERS' | 'REDELAYED_TIMESTAMP_DELAY'>

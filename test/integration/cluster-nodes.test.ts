@@ -144,13 +144,20 @@ describe('nodes of a cluster', () => {
       const node = await startNode(answer, table)
       return { node, ...(await setUpAt([node], limits)) }
     }
-    async function setUpAt(started: readonly { port: number }[], limits: typeof LIMITS) {
+    async function setUpAt(
+      started: readonly { port: number }[],
+      limits: typeof LIMITS,
+      outer: Readonly<Record<string, number>> = {},
+    ) {
       const nodes = started.map(({ port }) => ({ host: '127.0.0.1', port }))
-      const lent = whose === 'an own Cluster' ? undefined : new Cluster(nodes, { lazyConnect: true })
+      const mapped = Object.entries(outer).map(([address, port]) => [address, { host: '127.0.0.1', port }] as const)
+      const options = mapped.length === 0 ? {} : { natMap: Object.fromEntries(mapped) }
+      const lent = whose === 'an own Cluster' ? undefined : new Cluster(nodes, { lazyConnect: true, ...options })
       lent?.on('error', () => {})
       onCleanup(() => lent?.disconnect())
-      const client = makeClient({ ...(lent === undefined ? { cluster: nodes } : { redis: lent }), ...limits })
-      return { queue: client.getQueue<string>(uniqueName(), { codec: codecs.string() }) }
+      const target = lent === undefined ? { cluster: nodes, ioredis: options } : { redis: lent }
+      const client = makeClient({ ...target, ...limits }).on('warning', () => {})
+      return { client, queue: client.getQueue<string>(uniqueName(), { codec: codecs.string() }) }
     }
 
     for (const code of ['MOVED', 'ASK']) {
@@ -347,13 +354,79 @@ describe('nodes of a cluster', () => {
         expect(node.calls, 'calls of the old node').to.equal(before)
       }, 10_000)
     })
+
+    it(`${whose} that has followed another cluster comes back with its waits when the configured addresses lead back`, async function () {
+      this.timeout(60_000)
+      const own = await startCluster({ masters: 1 })
+      onCleanup(() => own.stop())
+      const other = await startCluster({ masters: 1 })
+      onCleanup(() => other.stop())
+      const [ownPort, otherPort] = [own.nodes[0]!.port, other.nodes[0]!.port]
+      const proxy = await startProxy({ targetPort: ownPort })
+      onCleanup(() => proxy.stop())
+      const { queue, client } = await setUpAt([proxy], LONG_LIMITS, { [`127.0.0.1:${ownPort}`]: proxy.port })
+      const warnings: string[] = []
+      client.on('warning', ({ code }) => warnings.push(code))
+      const waiting = client.getBlockingQueue<string>(`${queue.getName()}:waiting`, { codec: codecs.string() })
+      const [atOwn, atOther] = [rawTo(ownPort), rawTo(otherPort)]
+      expect(await queue.offer('before')).to.equal(true)
+      const lead = (port: number): void => {
+        proxy.retarget(port)
+        proxy.cut()
+      }
+      lead(otherPort)
+      const comesTo = async (redis: Redis): Promise<void> => {
+        await queue.offer('a').catch(() => undefined)
+        expect(await redis.llen(queue.getName())).to.be.at.least(2)
+      }
+      await eventually(() => comesTo(atOther), 20_000)
+      const taken = waiting.take()
+      await eventually(async () => expect(await atOther.info('clients')).to.match(/blocked_clients:1/), 10_000)
+      lead(ownPort)
+      await eventually(() => comesTo(atOwn), 25_000)
+      expect(await queue.peek(), 'of the first message').to.equal('before')
+      await atOwn.rpush(waiting.getName(), 'taken')
+      expect(await taken).to.equal('taken')
+      expect(warnings).to.deep.equal(['REDELAYED_SERVERS', 'REDELAYED_SERVERS'])
+    })
+
+    it(`${whose} follows another cluster at the same addresses with the connections that have not broken too`, async function () {
+      this.timeout(30_000)
+      let table = ''
+      let answer = ':1\r\n'
+      const start = (replies: string[]) =>
+        Promise.all(
+          replies.map((reply, at) =>
+            startNode(
+              () => (reply === ':1\r\n' && at === 0 ? answer : reply),
+              () => table,
+            ),
+          ),
+        )
+      const [olds, news] = [await start([':1\r\n', ':1\r\n']), await start([':2\r\n', ':2\r\n'])]
+      const proxies = await Promise.all(olds.map(({ port }) => startProxy({ targetPort: port })))
+      onCleanup(() => Promise.all(proxies.map((proxy) => proxy.stop())))
+      const tableOf = (id: string): string =>
+        `*2\r\n${proxies.map(({ port }, at) => slots(port, `${id}${at}`, '127.0.0.1', [at * 8_192, at * 8_192 + 8_191])).join('')}`
+      table = tableOf('own')
+      const { client } = await setUpAt(proxies, LONG_LIMITS)
+      const ofBoth = Array.from({ length: 20 }, () => client.getQueue<string>(uniqueName(), { codec: codecs.string() }))
+      const sizes = async (): Promise<Set<number>> => new Set(await Promise.all(ofBoth.map((each) => each.size())))
+      expect(await sizes()).to.deep.equal(new Set([1]))
+      proxies.forEach((proxy, at) => proxy.retarget(news[at]!.port))
+      table = tableOf('next')
+      answer = `-MOVED 5 127.0.0.1:${proxies[0]!.port}\r\n` // as a reason to ask for the slots
+      await eventually(async () => expect(await sizes()).to.deep.equal(new Set([2])), 15_000)
+    })
   }
 })
 
-/** The reply of one node that has all slots, with its id if it has one. */
-function slots(port: number, id?: string, host = '127.0.0.1'): string {
+/** The reply of one node that has all slots, with its id if it has one; with a `range`, only its part of a reply. */
+function slots(port: number, id?: string, host = '127.0.0.1', range?: readonly [number, number]): string {
   const more = id === undefined ? '' : `$${id.length}\r\n${id}\r\n`
-  return `*1\r\n*3\r\n:0\r\n:16383\r\n*${id === undefined ? 2 : 3}\r\n$${host.length}\r\n${host}\r\n:${port}\r\n${more}`
+  const [first, last] = range ?? [0, 16_383]
+  const node = `*${id === undefined ? 2 : 3}\r\n$${host.length}\r\n${host}\r\n:${port}\r\n${more}`
+  return `${range === undefined ? '*1\r\n' : ''}*3\r\n:${first}\r\n:${last}\r\n${node}`
 }
 
 /** A cluster of one node, which answers `LLEN` with what `answer` returns, and `CLUSTER SLOTS` with `table`, until it is mute. */

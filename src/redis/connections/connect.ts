@@ -11,7 +11,7 @@ import { BorrowedTopology, SingleTopology } from '../topology/single-topology.js
 import type { IsStale } from './remote-address.js'
 import type { Topology } from '../topology/topology.js'
 
-/** Creates the topology. `demoted` is called for a server that is no longer the master, in topologies where ioredis does not handle that. */
+/** Creates the topology. `demoted` is called for servers that are not the right ones any more, where ioredis does not handle that. */
 export function createTopology(
   target: Target,
   settings: Settings,
@@ -38,11 +38,12 @@ export function createTopology(
         ...(target.redis.natMap === undefined ? {} : { natMap: target.redis.natMap }),
         ...(target.redis.tls === undefined ? {} : { dnsLookup: (address, callback) => callback(null, address) }),
       })
-      return new ClusterTopology({ cluster, owned: true, settings, emit })
+      return new ClusterTopology({ cluster, owned: true, settings, emit, onStale: demoted })
     }
     case 'borrowed':
       if (target.client.isCluster) {
-        return new ClusterTopology({ cluster: target.client as unknown as Cluster, owned: false, settings, emit })
+        const cluster = target.client as unknown as Cluster
+        return new ClusterTopology({ cluster, owned: false, settings, emit, onStale: demoted })
       }
       return new BorrowedTopology(target.client as unknown as Redis, settings, emit)
   }

@@ -7,18 +7,23 @@ import { guardNodes } from './cluster-nodes.js'
 import { firstAnswer } from './first-answer.js'
 import { atMost, pause } from '../../timing/pause.js'
 import { QUIT_TIMEOUT_MS, abandon, leaveQuietly } from '../connections/disconnect.js'
+import type { IsStale } from '../connections/remote-address.js'
 import { keySlot } from './key-slot.js'
 import { Predecessors } from '../connections/predecessors.js'
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { warnOfEviction } from '../eviction.js'
 import { Readiness } from '../readiness.js'
 import { assertVersion, isBefore62 } from '../connections/server-version.js'
+import { ownNodesOf } from './own-nodes.js'
 import { SilenceWatch } from '../replies/silence-watch.js'
 import { askSideBySide, checkSideBySide } from './slot-requests.js'
 import { NodeGoneError, type Place, type Topology } from './topology.js'
 
 /** The pause before a command is sent again whose connection broke, because a failover takes a while. */
 const RECOVER_MS = 100
+
+const MOVED =
+  'leads to another cluster than before, with data of its own: the client uses that one now, until the configured addresses lead back'
 
 /**
  * A cluster; ioredis follows its redirections. This package's own Cluster client never resends a command that may have been carried out; a
@@ -38,11 +43,19 @@ export class ClusterTopology implements Topology {
   readonly #onError = (): void => {}
   readonly #endGuard: () => void
   readonly #endRequests: () => void
+  readonly #endMoves: () => void
   #closing: Promise<void> | undefined
   #refreshing: Promise<void> | undefined
 
-  constructor(params: { cluster: Cluster; owned: boolean; settings: Settings; emit: Emit }) {
-    const { cluster, owned, settings, emit } = params
+  constructor(params: {
+    cluster: Cluster
+    owned: boolean
+    settings: Settings
+    emit: Emit
+    /** Drops the connections of waits, announcements and durable offers that are stale. */
+    onStale: (isStale: IsStale) => void
+  }) {
+    const { cluster, owned, settings, emit, onStale } = params
     this.#cluster = cluster
     this.#owned = owned
     this.resends = !owned
@@ -56,6 +69,11 @@ export class ClusterTopology implements Topology {
     })
     this.#endRequests = owned ? askSideBySide(cluster) : () => {}
     this.#endGuard = guardNodes(cluster, owned)
+    this.#endMoves = ownNodesOf(cluster).onMoved(() => {
+      const movedAt = performance.now()
+      emit('warning', { code: 'REDELAYED_SERVERS', message: `${this.address} ${MOVED}` })
+      onStale((_remote, begunAt) => begunAt < movedAt) // they would wait at the old cluster for what calls add at the new one
+    })
     // calls report the errors; without a listener ioredis would print them
     if (owned) {
       checkSideBySide(cluster)
@@ -195,6 +213,7 @@ export class ClusterTopology implements Topology {
     const cluster = this.#cluster
     this.#ready.close()
     this.#endGuard()
+    this.#endMoves()
     this.watch.stop()
     // the cluster's own connections, which the user's code may have left open
     if (this.#refreshing !== undefined) await atMost(QUIT_TIMEOUT_MS, this.#refreshing)

@@ -1,4 +1,6 @@
 import type { Cluster, Redis } from 'ioredis'
+import { idsIn, idsOf } from './node-ids.js'
+import { WayBack, type Seed } from './way-back.js'
 
 type Callback = (error?: Error) => void
 
@@ -10,7 +12,11 @@ interface Address {
 /** Private members of ioredis. */
 interface Internals {
   readonly isRefreshing: boolean
-  readonly connectionPool: { findOrCreate(node: Address): Redis }
+  readonly connectionPool: {
+    findOrCreate(node: Address): Redis
+    /** A version may lack it. */
+    recreate?: (node: Address, readOnly?: boolean) => Redis
+  }
   refreshSlotsCache(callback?: Callback): void
 }
 
@@ -33,7 +39,7 @@ export function ownNodesOf(cluster: Cluster): OwnNodes {
 /**
  * Recognizes a cluster by the ids of its nodes. If a node redirects to another cluster, or its address now belongs to another cluster, that
  * cluster's table of slots would lead ioredis away from all own nodes, and never back. So such a table is accepted only when the own cluster is gone: all its
- * addresses belong to the other one, or none has answered for a while.
+ * addresses belong to the other one, or none has answered for a while. The way back from there: `WayBack`.
  */
 export class OwnNodes {
   readonly #cluster: Cluster
@@ -49,14 +55,34 @@ export class OwnNodes {
   /** When the first node of another cluster was refused since an own node answered. */
   #since: number | undefined
   #timer: NodeJS.Timeout | undefined
+  /** The ids of the cluster that is about to be left for another one. */
+  #leaving: ReadonlySet<string> | undefined
+  /** The connections of that cluster, until the pool has those of the other one. */
+  #old: readonly Redis[] = []
+  readonly #listeners = new Set<() => void>()
+  readonly #wayBack: WayBack
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster
     this.#internals = cluster as unknown as Internals
     this.#refresh = this.#internals.refreshSlotsCache.bind(cluster)
     this.#internals.refreshSlotsCache = (callback) => this.#refreshFrom(callback)
-    cluster.on('end', () => clearTimeout(this.#timer))
+    this.#wayBack = new WayBack({
+      cluster,
+      current: () => this.#ids,
+      onBack: (ids, seeds) => this.#goBack(ids, seeds),
+    })
+    cluster.on('end', () => {
+      clearTimeout(this.#timer)
+      this.#wayBack.end()
+    })
     cluster.on('+node', (node: Redis) => node.once('ready', () => (this.#wasReached = true)))
+  }
+
+  /** Calls `listener` whenever another cluster is used than before, until the returned function is called. */
+  onMoved(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   /** The refresh of ioredis, which asks one node after the other until one returns a table that is accepted. */
@@ -87,12 +113,39 @@ export class OwnNodes {
   #onAccepted(): void {
     this.#addresses = this.#cluster.nodes('master').map(({ options: { host, port } }) => ({ host, port }))
     this.#wasReached ||= this.#cluster.nodes('all').some(({ status }) => status === 'ready')
+    this.#dropOld()
+  }
+
+  /** Replaces the connections that still lead to the cluster that was left: both can have the same addresses. */
+  #dropOld(): void {
+    if (this.#old.length === 0) return
+    const current = new Set(this.#cluster.nodes('all'))
+    const same = this.#old.filter((node) => current.has(node))
+    this.#old = []
+    const pool = this.#internals.connectionPool
+    for (const node of same) {
+      const { host, port, readOnly } = node.options
+      if (pool.recreate === undefined) node.disconnect()
+      else pool.recreate({ host, port }, readOnly)
+    }
+    for (const listener of this.#listeners) listener()
+  }
+
+  /** The configured addresses lead back to a cluster that was left: its tables are accepted again, and only these. */
+  #goBack(ids: ReadonlySet<string>, seeds: readonly Seed[]): void {
+    if (isClosing(this.#cluster)) return
+    this.#leaving ??= this.#ids
+    this.#ids = ids
+    this.#since = undefined
+    for (const seed of seeds) this.#internals.connectionPool.findOrCreate({ ...seed })
+    this.#internals.refreshSlotsCache()
   }
 
   /** After the first refusals the own nodes are asked as well, and the other cluster's when the own one is gone. */
   #mayAskAgain(wereRefused: boolean): boolean {
     if (!wereRefused) return true
     if (!this.#isReplaced()) return false
+    if (this.#wasReached) this.#leaving ??= this.#ids
     this.#ids = new Set()
     return true
   }
@@ -115,9 +168,16 @@ export class OwnNodes {
     const known = nodes === undefined ? ids : idsIn(nodes)
     if (this.#ids.size > 0 && !known.some((id) => this.#ids.has(id))) return false
     if (!known.some((id) => ids.includes(id))) return false // the node does not know the nodes that it names
-    if (!ids.some((id) => this.#ids.has(id))) this.#wasReached = false
+    const isNew = !ids.some((id) => this.#ids.has(id))
+    if (isNew) this.#wasReached = false
+    const left = this.#leaving
+    this.#leaving = undefined
     this.#ids = new Set(ids)
     this.#since = undefined
+    if (left === undefined || ids.some((id) => left.has(id))) return true
+    this.#old = this.#cluster.nodes('all')
+    if (isNew) this.#wayBack.left(left)
+    else this.#wayBack.returned()
     return true
   }
 
@@ -137,15 +197,4 @@ export class OwnNodes {
 
 function isClosing({ status }: Cluster): boolean {
   return status === 'disconnecting' || status === 'close' || status === 'end'
-}
-
-/** The node ids: the first word of each line. */
-function idsIn(nodes: unknown): string[] {
-  return typeof nodes === 'string' ? nodes.split('\n').map((line) => line.slice(0, Math.max(0, line.indexOf(' ')))) : []
-}
-
-/** The node ids in a table; servers that imitate a cluster may have none. */
-function idsOf(table: readonly unknown[]): string[] {
-  const nodes = table.flatMap((range) => (range as unknown[]).slice(2))
-  return nodes.map((node) => (node as unknown[])[2]).filter((id): id is string => typeof id === 'string' && id !== '')
 }

@@ -1,0 +1,115 @@
+import { expect } from 'chai'
+import type { Cluster } from 'ioredis'
+import { WayBack } from '../../src/redis/topology/way-back.js'
+import { FakeClock } from '../support/fake-clock.js'
+
+const table = (id: string): unknown[] => [[0, 16_383, ['127.0.0.1', 1, id]]]
+
+/** A client that has left the cluster `own` for `other`; `leads` says where each configured address leads, `undefined` without an answer. */
+function setUp(leads: (seed: number) => string | undefined, seeds = 3) {
+  const clock = new FakeClock()
+  const used = new Set(['other'])
+  const returns: number[] = []
+  let looks = 0
+  const duplicate = ({ port }: { port: number }) => ({
+    status: 'end',
+    on: () => {},
+    cluster: async () => {
+      looks++
+      const id = leads(port)
+      if (id === undefined) throw new Error('no answer')
+      return table(id)
+    },
+  })
+  const cluster = {
+    options: { slotsRefreshTimeout: 1_000 },
+    nodes: () => [{ duplicate }],
+    resolveStartupNodeHostnames: async () => Array.from({ length: seeds }, (_, port) => ({ host: 'a', port })),
+  } as unknown as Cluster
+  const wayBack = new WayBack({
+    cluster,
+    clock,
+    current: () => used,
+    onBack: (ids) => {
+      returns.push(clock.now())
+      expect([...ids]).to.deep.equal(['own'])
+      wayBack.returned()
+    },
+  })
+  const leave = (): void => wayBack.left(new Set(['own']))
+  const advance = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += 250) await clock.advance(250)
+  }
+  leave()
+  return { clock, returns, wayBack, leave, advance, looks: () => looks }
+}
+
+describe('the way back to a cluster', () => {
+  it('returns when the configured addresses have led back for five seconds, and asks no more', async () => {
+    let to = 'other'
+    const { returns, advance, looks } = setUp(() => to)
+    await advance(60_000)
+    expect(returns).to.deep.equal([])
+    to = 'own'
+    await advance(20_000)
+    expect(returns).to.have.length(1)
+    const before = looks()
+    await advance(100_000)
+    expect(looks()).to.equal(before)
+  })
+
+  it('begins anew when they lead back for less than that', async () => {
+    let to = 'own'
+    const { returns, advance } = setUp(() => to)
+    for (let round = 0; round < 20; round++) {
+      to = 'own'
+      await advance(4_000)
+      to = 'other'
+      await advance(6_000)
+    }
+    expect(returns).to.deep.equal([])
+  })
+
+  it('returns when most of them lead back, and not when as many lead to the cluster in use', async () => {
+    const majority = setUp((seed) => ['own', 'own', 'other'][seed])
+    await majority.advance(20_000)
+    expect(majority.returns).to.have.length(1)
+    const equal = setUp((seed) => ['own', 'other', undefined][seed])
+    await equal.advance(100_000)
+    expect(equal.returns).to.deep.equal([])
+  })
+
+  it('does not return without an answer, nor to a cluster that it has never used', async () => {
+    for (const to of [undefined, 'third']) {
+      const { returns, advance } = setUp(() => to)
+      await advance(200_000)
+      expect(returns).to.deep.equal([])
+    }
+  })
+
+  it('waits twice as long each time, so that addresses that alternate do not move a client without end', async () => {
+    const { returns, leave, advance } = setUp(() => 'own')
+    for (let second = 0, seen = 0; second < 3_600; second++) {
+      await advance(1_000)
+      if (returns.length > seen) leave()
+      seen = returns.length
+    }
+    expect(returns.length).to.be.within(6, 12)
+  })
+
+  it('asks less often with time', async () => {
+    const { advance, looks } = setUp(() => 'other', 1)
+    await advance(3_600_000)
+    const before = looks()
+    await advance(600_000)
+    expect(looks() - before).to.equal(10)
+  })
+
+  it('ends', async () => {
+    const { advance, looks, wayBack, clock } = setUp(() => 'own')
+    wayBack.end()
+    await advance(60_000)
+    expect(looks()).to.equal(0)
+    expect(clock.pending).to.deep.equal([])
+  })
+})
