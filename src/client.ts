@@ -456,6 +456,7 @@ export class RedelayedClient {
   }
 
   async #close(): Promise<void> {
+    this.#commands.beginShutdown()
     // Without a server there is nothing to wait for: closing first ends the calls that wait for a connection. Blocked takes and
     // elements that have to be put back need the command connection, even if it was never opened.
     const buffers = [...this.#context.buffers]

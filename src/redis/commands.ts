@@ -36,6 +36,8 @@ export class Commands implements Sender {
   #operations = 0
   #idle: (() => void) | undefined
   #closed = false
+  /** When a shutdown began, by the monotonic clock. */
+  #shutdownAt = Infinity
   readonly #kept: KeptCommands
 
   constructor(topology: Topology, { connectTimeout, commandTimeout }: Settings) {
@@ -59,7 +61,7 @@ export class Commands implements Sender {
    * can no longer be carried out. Waits for another connection, within the time limit of a call that began then.
    */
   async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
-    while (this.isInTime(startedAt, waitMs)) {
+    while (this.isInTime(startedAt, waitMs) && this.#mayRepeat) {
       await this.#topology.commands()
       const asked = this.#limited(this.#topology.isOver(key, startedAt)).catch(() => 'unreachable' as const)
       const isOver = await atMost(this.#msLeft(startedAt, waitMs), asked)
@@ -74,6 +76,11 @@ export class Commands implements Sender {
   /** Whether a call that began at `startedAt` may begin another attempt; `waitMs`: how long each may wait for replicas or the disk. */
   isInTime(startedAt: number, waitMs = 0): boolean {
     return performance.now() - startedAt < this.#limit + waitMs
+  }
+
+  /** A shutdown waits for the calls under way, and need not wait for repetitions of one after the other. */
+  get #mayRepeat(): boolean {
+    return performance.now() - this.#shutdownAt < this.#limit
   }
 
   /** The remaining time of a call; Node's timers can be a millisecond early. */
@@ -171,6 +178,11 @@ export class Commands implements Sender {
       this.#operations--
       this.#leave()
     }
+  }
+
+  /** A shutdown has begun: calls go on, but are repeated only within the time limit of a call from now on. */
+  beginShutdown(): void {
+    this.#shutdownAt = performance.now()
   }
 
   /** Refuses new commands, and resolves when those in flight have ended. */
@@ -296,7 +308,9 @@ export class Commands implements Sender {
         // if the wait took too long, the next round ends the call
         if (!isDemoted && !this.isInTime(startedAt)) continue
         const reply = client.callBuffer(command, ...args)
-        return await (isRest ? this.#answeredBy(startedAt, client, reply) : this.#limited(reply))
+        if (isRest) return await this.#answeredBy(startedAt, client, reply)
+        const isLast = this.#shutdownAt < Infinity // the shutdown waits for it
+        return await this.#limited(reply, isLast ? Math.max(startedAt, this.#shutdownAt) : undefined)
       } catch (again) {
         thrown = again
       }
@@ -312,8 +326,10 @@ export class Commands implements Sender {
     if (this.#closed || !this.isInTime(startedAt)) return false
     const recovering = this.#topology.recover()
     // silent nodes may be asked for the slots one after the other
-    if (recovering !== undefined) await atMost(this.#msLeft(startedAt), recovering)
+    const msLeft = this.#mayRepeat ? this.#msLeft(Math.min(startedAt, this.#shutdownAt)) : 0
+    if (recovering !== undefined) await atMost(msLeft, recovering)
     else if (retries.left-- === 0) return false
+    if (!this.#mayRepeat) return false
     return resend !== 'undoes' || !mayBeCarriedOut(last) || (await this.#isOver(args, startedAt))
   }
 

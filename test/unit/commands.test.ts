@@ -221,6 +221,49 @@ describe('Commands where ioredis may keep a command', () => {
     await Promise.all([first, drained])
   })
 
+  describe('during a shutdown', () => {
+    /** A client whose first attempt breaks off after a time, and whose later ones are never answered. */
+    function setUp(breaksAfterMs: number) {
+      const attempts: Promise<unknown>[] = []
+      const first = async (): Promise<never> => {
+        await pause(breaksAfterMs)
+        throw new Error('Connection is closed.')
+      }
+      const client = {
+        callBuffer: () => {
+          attempts.push(attempts.length === 0 ? first() : never)
+          return attempts.at(-1)
+        },
+      }
+      const topology = {
+        watch: { watchFor: () => undefined, start: () => undefined },
+        commands: () => client as unknown as Redis,
+        recover: async () => undefined,
+      } as unknown as Topology
+      const commands = new Commands(topology, resolveSettings({ connectTimeout: 500, commandTimeout: 500 }))
+      const call = (): Promise<unknown> => commands.call('GET', ['key'], { resend: 'reads' }).catch((thrown: unknown) => thrown)
+      return { commands, attempts, call }
+    }
+
+    it('a repetition ends when the time of one call is over', async () => {
+      const { commands, attempts, call } = setUp(700)
+      const called = call()
+      const shutDownAt = performance.now()
+      commands.beginShutdown()
+      expect(await called).to.be.instanceOf(ConnectionError)
+      expect(attempts).to.have.lengthOf(2)
+      expect(performance.now() - shutDownAt).to.be.within(950, 1_500) // else 1,700
+    })
+
+    it('a call that began later is not repeated after that time', async () => {
+      const { commands, attempts, call } = setUp(700)
+      commands.beginShutdown()
+      await pause(500)
+      expect(await call()).to.be.instanceOf(ConnectionError)
+      expect(attempts).to.have.lengthOf(1)
+    })
+  })
+
   it('ends a command by when its call began', async () => {
     const kept = new KeptCommands(2_000, () => 'a server')
     const first = await Promise.race([
