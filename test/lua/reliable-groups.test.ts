@@ -661,6 +661,31 @@ describe('messages with groups', () => {
     })
   }
 
+  it('count an ended claim once where the user may not write their turns', async () => {
+    const queue = await made({ groupConcurrency: '3' })
+    await add(
+      queue,
+      ['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
+    )
+    const [first, ...others] = (await poll(queue, { count: 3, visibilityMs: 60_000 })).messages
+    expect(others).to.have.length(2)
+    expect(await rig.redis.hget(queue.keys.groups, 'a')).to.equal('3 ')
+    expect(await rig.redis.zscore(queue.keys.groupTurns, 'a'), 'the turn of a full group').to.equal(null)
+    const answers = await rig.limited(['&*', '+@all', '-zadd'], (sender) =>
+      run(sender, scripts.acknowledge, queue.keys, {
+        nowMs: NOW,
+        client: 'me',
+        withResults: false,
+        handled: handled({ messages: [first!] }),
+      }),
+    )
+    expect(answers).to.deep.equal([true])
+    expect(await rig.redis.hget(queue.keys.groups, 'a')).to.equal('2 ')
+    const come: string[] = [] // polls that find none look for groups without a turn
+    for (let nowMs = NOW + 1_000; nowMs < NOW + 1_020; nowMs++) come.push(...ids(await poll(queue, { nowMs })))
+    expect(come).to.deep.equal(['a4'])
+  })
+
   for (const wrong of ['groupTurns', 'groupWakes', 'groups'] as const) {
     describe(`while ${wrong} is of another type`, () => {
       /** Which messages come once the key is there no more: polls that find none look for them. */

@@ -481,6 +481,8 @@ export interface ReliableRig {
   queue(state?: State): Promise<ReliableFixture>
   /** Runs `action` as a user who may do everything, but publish in these channels only. */
   muted<T>(channels: readonly string[], action: (sender: Sender) => Promise<T>): Promise<T>
+  /** Runs `action` as a user with these rights, on all keys. */
+  limited<T>(rules: readonly string[], action: (sender: Sender) => Promise<T>): Promise<T>
 }
 
 /** The shared Redis, with a subscriber of its own; with `args`, a private server started with them. */
@@ -520,10 +522,12 @@ export function useReliable(args?: string[]): ReliableRig {
       await fixture.write(state)
       return fixture
     },
-    async muted(channels, action) {
-      const user = `muted-${process.pid}-${Date.now()}-${users++}`
-      const allowed = channels.map((channel) => `&${channel}`)
-      await rig.redis.call('ACL', 'SETUSER', user, 'on', 'nopass', '~*', 'resetchannels', ...allowed, '+@all')
+    muted(channels, action) {
+      return this.limited(['resetchannels', ...channels.map((channel) => `&${channel}`), '+@all'], action)
+    },
+    async limited(rules, action) {
+      const user = `limited-${process.pid}-${Date.now()}-${users++}`
+      await rig.redis.call('ACL', 'SETUSER', user, 'on', 'nopass', '~*', ...rules)
       const own = rig.redis.duplicate({ username: user, password: 'any' })
       try {
         return await action(senderOf(own))
