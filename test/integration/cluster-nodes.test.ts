@@ -390,6 +390,31 @@ describe('nodes of a cluster', () => {
       expect(warnings).to.deep.equal(['REDELAYED_SERVERS', 'REDELAYED_SERVERS'])
     })
 
+    it(`${whose} comes back when a table named nodes of another cluster with the ids of its own`, async function () {
+      this.timeout(60_000)
+      const [ownId, otherId] = ['a'.repeat(40), 'b'.repeat(40)]
+      const other = await startNode(
+        () => ':2\r\n',
+        (port) => slots(port, otherId),
+        '',
+        otherId,
+      )
+      let table = (port: number): string => slots(port, ownId)
+      const node = await startNode(
+        () => ':1\r\n',
+        (port) => table(port),
+        '',
+        ownId,
+      )
+      const { queue } = await setUpAt([node], LONG_LIMITS)
+      expect(await queue.size()).to.equal(1)
+      table = () => slots(other.port, ownId)
+      node.cut()
+      await eventually(async () => expect(await queue.size()).to.equal(2), 10_000)
+      table = (port) => slots(port, ownId)
+      await eventually(async () => expect(await queue.size()).to.equal(1), 30_000)
+    })
+
     it(`${whose} follows another cluster at the same addresses with the connections that have not broken too`, async function () {
       this.timeout(30_000)
       let table = ''
@@ -430,7 +455,12 @@ function slots(port: number, id?: string, host = '127.0.0.1', range?: readonly [
 }
 
 /** A cluster of one node, which answers `LLEN` with what `answer` returns, and `CLUSTER SLOTS` with `table`, until it is mute. */
-async function startNode(answer: (port: number) => string, table: (port: number) => string = slots, known = '') {
+async function startNode(
+  answer: (port: number) => string,
+  table: (port: number) => string = slots,
+  known = '',
+  id = '',
+) {
   let accepted = 0
   let calls = 0
   let isMute = false
@@ -449,6 +479,7 @@ async function startNode(answer: (port: number) => string, table: (port: number)
       'CLUSTER INFO': () => bulk('cluster_state:ok\r\n'),
       'CLUSTER SLOTS': () => table(port),
       'CLUSTER NODES': () => bulk(known),
+      'CLUSTER MYID': () => bulk(id),
       'CLIENT ID': () => ':1\r\n',
     }
     const reader = new RequestReader((command) => isMute || socket.write(replies[command]?.() ?? '+OK\r\n'))

@@ -2,6 +2,8 @@ import type { Cluster, Redis } from 'ioredis'
 import { idsIn, idsOf } from './node-ids.js'
 import { WayBack, type Seed } from './way-back.js'
 
+const NODE_ID = /^[0-9a-f]{40}$/
+
 type Callback = (error?: Error) => void
 
 interface Address {
@@ -76,7 +78,22 @@ export class OwnNodes {
       clearTimeout(this.#timer)
       this.#wayBack.end()
     })
-    cluster.on('+node', (node: Redis) => node.once('ready', () => (this.#wasReached = true)))
+    cluster.on('+node', (node: Redis) => {
+      node.once('ready', () => {
+        this.#wasReached = true
+        void this.#compare(node)
+      })
+    })
+  }
+
+  /**
+   * Asks for the slots when a node is not the one that the table names: calls that it answers would be no reason to ask. A forged table can name addresses
+   * of another cluster with the ids of the own one. A user may have no right to the command; servers that imitate a cluster may have no ids.
+   */
+  async #compare(node: Redis): Promise<void> {
+    const id = await (node.cluster('MYID') as Promise<unknown>).catch(() => undefined)
+    const isKnown = typeof id !== 'string' || !NODE_ID.test(id) || this.#ids.size === 0 || this.#ids.has(id)
+    if (!isKnown && this.#cluster.status === 'ready') this.#internals.refreshSlotsCache()
   }
 
   /** Calls `listener` whenever another cluster is used than before, until the returned function is called. */
