@@ -80,7 +80,7 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
     this.#quarantine = new Quarantine(this.#handle, identity.keys)
     this.#entries = new PendingEntries(this.#handle, this.#store, this.#quarantine)
     this.#deliver = deliver
-    this.#release = deliver ? context.transfers.acquire(identity) : () => Promise.resolve()
+    this.#release = deliver ? context.transfers.acquire(identity, layout === 'wheel') : () => Promise.resolve()
     const { events, end } = context.hub.forQueue(this.name)
     this.#events = events
     this.#endEvents = end

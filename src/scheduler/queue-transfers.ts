@@ -44,6 +44,7 @@ export class QueueTransfers implements ServedQueue {
   #consumers = 0
   #lastConsumed = -Infinity
   #isSubscribed = false
+  #hasBuckets = false
 
   constructor(target: TransferTarget, params: TransferParams) {
     this.#target = target
@@ -68,8 +69,10 @@ export class QueueTransfers implements ServedQueue {
     return this.#owners + this.#consumers > 0 || systemClock.now() - this.#lastConsumed < LINGER_MS
   }
 
-  addOwner(): void {
+  /** `hasBuckets`: the owner puts messages into buckets, so from now on transfers also look for buckets that the wheel lacks. */
+  addOwner(hasBuckets: boolean): void {
     this.#owners++
+    this.#hasBuckets ||= hasBuckets
   }
 
   removeOwner(): void {
@@ -116,7 +119,13 @@ export class QueueTransfers implements ServedQueue {
   async #transfer({ announce, renew }: ScriptOptions): Promise<ScriptResult> {
     const sentAt = systemClock.now()
     const { client } = this.#params
-    const reply = await this.#store.transfer({ limit: this.#limit.value, client, announce, renew })
+    const reply = await this.#store.transfer({
+      limit: this.#limit.value,
+      client,
+      announce,
+      renew,
+      buckets: this.#hasBuckets,
+    })
     this.#limit.observe(reply, systemClock.now() - sentAt)
     this.#announceResult(reply)
     const { moved, malformed, negative, postponed, promoted, next, now, subscribers, leader, leaseUntil } = reply

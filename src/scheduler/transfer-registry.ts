@@ -27,10 +27,10 @@ export class TransferRegistry {
     return this.#queues.isClosed
   }
 
-  /** Transfers the queue until the returned function is called; n acquisitions need n releases. */
-  acquire(target: TransferTarget): () => Promise<void> {
+  /** Transfers the queue until the returned function is called; n acquisitions need n releases. `hasBuckets`: with the layout `'wheel'`. */
+  acquire(target: TransferTarget, hasBuckets = false): () => Promise<void> {
     const queue = this.#serve(target)
-    queue.addOwner()
+    queue.addOwner(hasBuckets)
     let released: Promise<void> | undefined
     return () => {
       if (released !== undefined) return released

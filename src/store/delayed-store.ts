@@ -85,7 +85,10 @@ const NONE_LARGE: Large = { largeHead: '', largeFirst: '' }
 const LARGE_MS = 60_000
 
 /** The arguments of a transfer besides the constants; see the script's header. */
-export type TransferRequest = Pick<ArgsOf<(typeof transfer)['source']>, 'limit' | 'client' | 'announce' | 'renew'>
+export type TransferRequest = Pick<ArgsOf<(typeof transfer)['source']>, 'limit' | 'client' | 'announce' | 'renew'> & {
+  /** Whether to look for buckets that the wheel lacks. Default: with the layout `'wheel'`. */
+  readonly buckets?: boolean
+}
 
 const durableOffer = waitedFor(offer)
 
@@ -185,7 +188,7 @@ export class DelayedStore implements OffersStore {
   }
 
   /** Moves due entries to the destination. */
-  async transfer({ limit, client, announce, renew }: TransferRequest): Promise<TransferReply> {
+  async transfer({ limit, client, announce, renew, buckets = this.#wheel }: TransferRequest): Promise<TransferReply> {
     const sent = performance.now() < this.#largeUntil ? this.#large : NONE_LARGE
     // one literal, because it runs for each due time: merging objects costs two kilobytes of garbage
     const args = {
@@ -197,7 +200,7 @@ export class DelayedStore implements OffersStore {
       renew,
       largeHead: sent.largeHead,
       largeFirst: sent.largeFirst,
-      buckets: this.#wheel,
+      buckets,
       budgetUs: TRANSFER_BUDGET_US,
       bytes: TRANSFER_BYTES,
       leaseMs: LEASE_MS,

@@ -36,6 +36,20 @@ describe("DelayedQueue, layout: 'wheel'", () => {
     return kit
   }
 
+  it('delivers messages whose minute another program has removed from the set of buckets', async () => {
+    const client = makeClient({ sweepInterval: 1_000 })
+    const queue = client.getBlockingQueue<string>(uniqueName('wheel'), string)
+    const delayed = client.getDelayedQueue(queue, { layout: 'wheel' })
+    onCleanup(() => delayed.delete())
+    const minute = Math.floor(Date.now() / 60_000)
+    await delayed.offerAt('a', new Date((minute + 5) * 60_000))
+    const redis = rawClient()
+    const bucket = (at: number): string => `redelayed:wheel-${at}:{${queue.getName()}}`
+    await redis.rename(bucket(minute + 5), bucket(minute)) // as if five minutes had passed
+    expect(await redis.del(`redelayed:wheel:{${queue.getName()}}`)).to.equal(1)
+    expect(await queue.poll(8_000)).to.equal('a')
+  })
+
   it('delivers each message when its time has come, in order', async () => {
     const kit = await open()
     const queue = kit.client.getBlockingQueue<string>(kit.uniqueName(), string)
