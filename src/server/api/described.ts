@@ -11,6 +11,8 @@ const PAIRS = [
 const B64 = '([A-Za-z0-9+/]{4})'
 /** The last one or two bytes: the unused bits are 0. */
 const [B64_1, B64_2] = ['[A-Za-z0-9+/][AQgw]==', '[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=']
+/** A message with a group has the priority 0. */
+const NO_PRIORITY = { not: { required: ['group', 'priority'], properties: { priority: { minimum: 1 } } } }
 /** Rules that the operations check themselves, with clearer problems than a schema gives. */
 const FORMS: Readonly<Record<string, Json>> = {
   bodyBase64: { pattern: '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' },
@@ -31,9 +33,10 @@ export function described<T>(body: T): T {
   const { properties, allOf = [] } = body as { properties?: Record<string, Json>; allOf?: Json[] }
   if (properties === undefined) return body
   const fields = Object.entries(properties).map(([name, schema]) => [name, { ...schema, ...FORMS[name] }])
-  const pairs = PAIRS.filter((pair) => pair.every((name) => name in properties)).map((required) => ({
+  const pairs: Json[] = PAIRS.filter((pair) => pair.every((name) => name in properties)).map((required) => ({
     not: { required },
   }))
+  if ('group' in properties) pairs.push(NO_PRIORITY)
   return {
     ...body,
     properties: Object.fromEntries(fields) as Record<string, Json>,

@@ -1,4 +1,5 @@
 import { Type, type TSchema } from 'typebox'
+import { MOST_COUNTED, MOST_RATE_MS } from '../topics/bounds.js'
 import { ENDPOINT_ID } from '../topics/endpoint-id.js'
 import { TOPIC_NAME, TOPIC_PATTERN } from '../topics/topic-name.js'
 import { MAX_VISIBILITY_MS } from '../topics/visibility.js'
@@ -34,6 +35,23 @@ export const MessageParams = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 576 }),
 })
 
+const Counted = (description: string) => Type.Integer({ minimum: 1, maximum: MOST_COUNTED, description })
+const RateLimit = (description: string) =>
+  OrNull(
+    Type.Object(
+      {
+        max: Counted('The most deliveries'),
+        perMs: Type.Integer({
+          minimum: 1,
+          maximum: MOST_RATE_MS,
+          description: 'Any period of this length, in milliseconds',
+        }),
+      },
+      closed,
+    ),
+    { description },
+  )
+
 const settings = {
   shards: Type.Integer({
     minimum: 1,
@@ -56,6 +74,18 @@ const settings = {
     }),
   ),
   deadLetters: Type.Boolean({ description: 'Whether messages that fail too often are kept' }),
+  keepDeadLetters: OrNull(Counted('The most dead letters of each shard; a further one drops the oldest; null: all')),
+  keepDeadLettersFor: OrNull(Ms('How long a dead letter is kept at most; null: for ever', 1)),
+  keepCompleted: OrNull(
+    Counted('The most completed messages of each shard that are kept for programs with the library; null: none'),
+  ),
+  keepCompletedFor: OrNull(Ms('How long a completed message is kept at most; null: only keepCompleted limits it', 1)),
+  concurrency: OrNull(
+    Counted('The most messages of each shard that consumers of all instances have at once; null: no limit'),
+  ),
+  rateLimit: RateLimit('The most deliveries of each shard, of all instances together; null: no limit'),
+  groupConcurrency: OrNull(Counted('As concurrency, for each group of messages')),
+  groupRateLimit: RateLimit('As rateLimit, for each group of messages'),
   retryDelays: Type.Array(Ms('The wait before the next delivery'), {
     minItems: 1,
     maxItems: 100,
@@ -146,6 +176,13 @@ export const MessageInput = Type.Object(
   {
     id: Type.Optional(Type.String({ minLength: 1, maxLength: 512, description: 'Default: a UUID of version 7' })),
     bizKey: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
+    group: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description: 'Such as a tenant: groups take turns and have limits; at most 255 bytes; not with a priority',
+      }),
+    ),
     ...when,
     timeToLive: Type.Optional(Ms('How long after its due time the unhandled message is removed', 1)),
     deliveryLimit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
@@ -249,6 +286,7 @@ export const BatchOutput = Type.Object({
 const shown = {
   ...content,
   bizKey: Type.Optional(Type.String()),
+  group: Type.Optional(Type.String()),
   retryDelays: Type.Optional(own.retryDelays),
   endpoint: Type.Optional(own.endpoint),
   headers: Type.Record(Type.String(), Type.String()),

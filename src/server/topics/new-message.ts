@@ -13,6 +13,8 @@ export interface NewMessage extends BodyInput {
   /** Epoch milliseconds, or a time of ISO 8601. Not with `delay`. */
   readonly dueAt?: number | string | undefined
   readonly priority?: number | undefined
+  /** Not with a `priority`. */
+  readonly group?: string | undefined
   readonly timeToLive?: number | undefined
   readonly deliveryLimit?: number | undefined
   readonly existing?: Existing | undefined
@@ -49,13 +51,18 @@ interface Given {
 /** The latest due time: the end of JavaScript's dates, some 270,000 years from now. */
 const MAX_TIME = 8_640_000_000_000_000
 const MAX_ID_BYTES = 512
+const MAX_GROUP_BYTES = 255
 const MAX_HEADER_BYTES = 60 * 1_024
 
 /** @throws TopicError a part of the message is invalid */
 export function readyMessage(message: NewMessage, { drawId, delay: initial, now, maxBytes }: Given): ReadyMessage {
-  const { id = drawId(), delay, dueAt, priority, timeToLive, deliveryLimit, existing = 'keep', bodyBase64 } = message
+  const { id = drawId(), delay, dueAt, priority, group, timeToLive, deliveryLimit, bodyBase64 } = message
+  const { existing = 'keep' } = message
   if (id === '' || !id.isWellFormed() || Buffer.byteLength(id) > MAX_ID_BYTES)
     throw invalid('id', `1 to ${MAX_ID_BYTES} bytes of UTF-8`)
+  if (group !== undefined && (group === '' || !group.isWellFormed() || Buffer.byteLength(group) > MAX_GROUP_BYTES))
+    throw invalid('group', `1 to ${MAX_GROUP_BYTES} bytes of UTF-8`)
+  if (group !== undefined && (priority ?? 0) !== 0) throw invalid('priority', 'one of group and priority')
   if (delay !== undefined && dueAt !== undefined) throw invalid('dueAt', 'one of delay and dueAt')
   if (message.body !== undefined && bodyBase64 !== undefined) throw invalid('bodyBase64', 'one of body and bodyBase64')
   if (bodyBase64 !== undefined && !isBase64(bodyBase64)) throw invalid('bodyBase64', 'base64 with padding')
@@ -76,6 +83,7 @@ export function readyMessage(message: NewMessage, { drawId, delay: initial, now,
       ...(dueAt === undefined ? delay !== undefined && { delay } : { date: new Date(due) }),
       ...(hasHeaders && { headers }),
       ...(priority !== undefined && { priority }),
+      ...(group !== undefined && { group }),
       ...(timeToLive !== undefined && { timeToLive }),
       ...(deliveryLimit !== undefined && { deliveryLimit }),
     },

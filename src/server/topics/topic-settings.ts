@@ -1,5 +1,12 @@
 import type { ReliableQueueConfig } from 'redelayed'
+import { MOST_COUNTED, MOST_RATE_MS } from './bounds.js'
 import { MAX_VISIBILITY_MS } from './visibility.js'
+
+/** At most `max` deliveries in any `perMs` milliseconds, by all instances. */
+export interface TopicRateLimit {
+  readonly max: number
+  readonly perMs: number
+}
 
 /** The settings of a topic, on all instances. Durations are milliseconds. */
 export interface TopicSettings {
@@ -17,6 +24,22 @@ export interface TopicSettings {
   readonly maxSize: number | null
   /** Whether messages that fail too often are kept as dead letters. */
   readonly deadLetters: boolean
+  /** The most dead letters of each shard; `null`: all. */
+  readonly keepDeadLetters: number | null
+  /** How long a dead letter is kept; `null`: for ever. */
+  readonly keepDeadLettersFor: number | null
+  /** The most completed messages of each shard that are kept for programs with the library; `null`: none. */
+  readonly keepCompleted: number | null
+  /** How long a completed message is kept; `null`: only `keepCompleted` limits it. */
+  readonly keepCompletedFor: number | null
+  /** The most messages of each shard that consumers have at once; `null`: no limit. */
+  readonly concurrency: number | null
+  /** The most deliveries of each shard in any period; `null`: no limit. */
+  readonly rateLimit: TopicRateLimit | null
+  /** As `concurrency`, for each group of messages. */
+  readonly groupConcurrency: number | null
+  /** As `rateLimit`, for each group of messages. */
+  readonly groupRateLimit: TopicRateLimit | null
   /** How long a message waits after a negative acknowledgement without a delay, after its first, second … delivery; the last one repeats. */
   readonly retryDelays: number[]
   /** The endpoint that gets its messages as webhooks; `null`: consumers receive them. */
@@ -33,6 +56,14 @@ export const TOPIC_DEFAULTS: TopicSettings = Object.freeze({
   delay: 0,
   maxSize: null,
   deadLetters: true,
+  keepDeadLetters: null,
+  keepDeadLettersFor: null,
+  keepCompleted: null,
+  keepCompletedFor: null,
+  concurrency: null,
+  rateLimit: null,
+  groupConcurrency: null,
+  groupRateLimit: null,
   // 15s 3m 10m 30m 30m 1h 2h 6h 15h
   retryDelays: [15_000, 180_000, 600_000, 1_800_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 54_000_000],
   endpoint: null,
@@ -51,11 +82,19 @@ export function completeSettings(given: unknown): TopicSettings {
   return {
     shards: or('shards', whole(1, MOST_SHARDS)),
     visibilityTimeout: or('visibilityTimeout', whole(1, MAX_VISIBILITY_MS)),
-    deliveryLimit: or('deliveryLimit', whole(1, 1_000_000)),
+    deliveryLimit: or('deliveryLimit', isCounted),
     timeToLive: or('timeToLive', orNull(whole(1))),
     delay: or('delay', whole(0)),
     maxSize: or('maxSize', orNull(whole(1))),
     deadLetters: or('deadLetters', isFlag),
+    keepDeadLetters: or('keepDeadLetters', orNull(isCounted)),
+    keepDeadLettersFor: or('keepDeadLettersFor', orNull(whole(1))),
+    keepCompleted: or('keepCompleted', orNull(isCounted)),
+    keepCompletedFor: or('keepCompletedFor', orNull(whole(1))),
+    concurrency: or('concurrency', orNull(isCounted)),
+    rateLimit: or('rateLimit', orNull(isRate)),
+    groupConcurrency: or('groupConcurrency', orNull(isCounted)),
+    groupRateLimit: or('groupRateLimit', orNull(isRate)),
     retryDelays: or('retryDelays', (value) => Array.isArray(value) && value.every(whole(0))),
     endpoint: or(
       'endpoint',
@@ -69,6 +108,13 @@ function whole(least: number, most = Number.MAX_SAFE_INTEGER): (value: unknown) 
   return (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most
 }
 
+const isCounted = whole(1, MOST_COUNTED)
+
+function isRate(value: unknown): boolean {
+  const { max, perMs, ...more } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+  return isCounted(max) && whole(1, MOST_RATE_MS)(perMs) && Object.keys(more).length === 0
+}
+
 function orNull(is: (value: unknown) => boolean): (value: unknown) => boolean {
   return (value) => value === null || is(value)
 }
@@ -78,8 +124,7 @@ const KEPT_EVENTS = 10_000
 
 /** The configuration of the topic's queue. With a journal, the journal decides which changes are kept. */
 export function queueConfigOf(settings: TopicSettings, hasJournal: boolean): ReliableQueueConfig {
-  const { visibilityTimeout, deliveryLimit, timeToLive, delay, maxSize, deadLetters, events } = settings
-  const config = { visibilityTimeout, deliveryLimit, timeToLive, delay, maxSize, deadLetters }
+  const { shards: _, retryDelays: __, endpoint: ___, events, ...config } = settings
   return hasJournal ? config : { ...config, changes: events && { keep: 'recent', maxLength: KEPT_EVENTS } }
 }
 

@@ -22,6 +22,7 @@ export type TopicQueue = ReliableQueue<Uint8Array> | ShardedReliableQueue<Uint8A
 /** A stored message. */
 export interface StoredMessage extends ShownBody {
   readonly id: string
+  readonly group?: string
   readonly state: MessageState | 'dead' | 'handled' | 'removed' | 'expired' | 'moved' | 'accepted' | 'refused'
   /** Epoch milliseconds: when the message becomes, became, or becomes again visible. */
   readonly dueAt: number
@@ -42,6 +43,7 @@ export interface StoredMessage extends ShownBody {
 /** A message that a consumer has. */
 export interface ReceivedMessage extends ShownBody {
   readonly id: string
+  readonly group?: string
   /** The text to acknowledge the message with. */
   readonly lease: string
   /** The number of this delivery, from 1. */
@@ -229,11 +231,12 @@ export class Topic {
     if (!isPossible(id)) return undefined
     const row = await this.journal?.get(id)
     if (row === null || row === undefined) return undefined
-    const { state, dueAt, priority, attempts, expiresAt, payload } = row
+    const { state, dueAt, priority, group, attempts, expiresAt, payload } = row
     const [failures, headers] = [row.failures ?? [], row.headers ?? {}]
     const message: StoredMessage = {
       ...{ id, state: state === 'open' ? 'accepted' : state, dueAt, priority, attempts, expiresAt: expiresAt ?? null },
       failures: failures.map(failureOf),
+      ...(group !== undefined && { group }),
       ...shownBody(payload, headers),
     }
     return { message, bytes: bytesOf({ id, payload, headers, failures }) }
@@ -295,11 +298,12 @@ export class Topic {
   }
 
   #received(message: ReliableMessage<Uint8Array>): ReceivedMessage {
-    const { id, attempt, priority, visibleAt, visibleUntil, receipt, payload, headers } = message
+    const { id, attempt, priority, group, visibleAt, visibleUntil, receipt, payload, headers } = message
     const own = ownRetryDelays(headers)
     const retryDelay = own && retryDelayOf({ retryDelays: own }, attempt)
     const lease = leaseText({ topic: this.name, attempt, receipt, retryDelay })
-    return { id, lease, attempt, priority, dueAt: visibleAt, leasedUntil: visibleUntil, ...shownBody(payload, headers) }
+    const times = { dueAt: visibleAt, leasedUntil: visibleUntil }
+    return { id, lease, attempt, priority, ...(group !== null && { group }), ...times, ...shownBody(payload, headers) }
   }
 
   acknowledge(receipts: readonly string[]): Promise<boolean[]> {
@@ -497,9 +501,10 @@ export function changedBody(body: unknown): { payload: Buffer } {
 }
 
 function shown(info: MessageInfo<Uint8Array>): StoredMessage {
-  const { id, state, visibleAt, priority, attempts, expiresAt, failures, payload, headers } = info
+  const { id, state, visibleAt, priority, group, attempts, expiresAt, failures, payload, headers } = info
   return {
     ...{ id, state, dueAt: visibleAt, priority, attempts, expiresAt },
+    ...(group !== undefined && { group }),
     failures: failures.map(failureOf),
     ...shownBody(payload, headers),
   }

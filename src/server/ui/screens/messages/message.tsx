@@ -54,6 +54,7 @@ export function MessageScreen({ topic, id }: { readonly topic: string; readonly 
                   'Business key',
                   message.bizKey === undefined ? undefined : <Outside text={message.bizKey} limit={512} mono />,
                 ],
+                ['Group', message.group === undefined ? undefined : <Outside text={message.group} limit={255} mono />],
                 [message.state === 'inFlight' ? 'Visible again' : 'Due', <When at={message.dueAt} />],
                 ['Attempts', count(attemptsOf(message))],
                 ['Priority', count(message.priority)],

@@ -107,6 +107,8 @@ export function TopicScreen({ name }: { readonly name: string }): JSX.Element {
   )
 }
 
+type Settings = Awaited<ReturnType<typeof api.topic>>['settings']
+
 function SettingFacts({ of }: { readonly of: Awaited<ReturnType<typeof api.topic>> }): JSX.Element {
   const { settings, createdAt } = of
   return (
@@ -128,13 +130,37 @@ function SettingFacts({ of }: { readonly of: Awaited<ReturnType<typeof api.topic
         ['Visibility timeout', duration(settings.visibilityTimeout)],
         ['Delivery limit', count(settings.deliveryLimit)],
         ['Time to live', settings.timeToLive === null ? 'for ever' : duration(settings.timeToLive)],
-        ['Most messages, each shard', settings.maxSize === null ? 'no limit' : count(settings.maxSize)],
-        ['Dead letters', settings.deadLetters ? 'kept' : 'removed'],
+        ['Most messages, each shard', limit(settings.maxSize)],
+        ['Most at once, each shard', limit(settings.concurrency)],
+        ['Most deliveries, each shard', rate(settings.rateLimit)],
+        ['Most at once, each group', limit(settings.groupConcurrency)],
+        ['Most deliveries, each group', rate(settings.groupRateLimit)],
+        [
+          'Dead letters',
+          settings.deadLetters ? kept(settings.keepDeadLetters, settings.keepDeadLettersFor) : 'removed',
+        ],
+        [
+          'Completed messages',
+          settings.keepCompleted === null ? 'not kept' : kept(settings.keepCompleted, settings.keepCompletedFor),
+        ],
         ['Retry delays', settings.retryDelays.slice(0, 20).map(duration).join(', ')],
         ['Events', settings.events ? 'kept' : 'not kept'],
       ]}
     />
   )
+}
+
+function limit(most: number | null): string {
+  return most === null ? 'no limit' : count(most)
+}
+
+function rate(most: Settings['rateLimit']): string {
+  return most === null ? 'no limit' : `${count(most.max)} in ${duration(most.perMs)}`
+}
+
+function kept(most: number | null, ms: number | null): string {
+  const parts = [most !== null && `the last ${count(most)}`, ms !== null && `for ${duration(ms)}`]
+  return ['kept', ...parts.filter((part) => part !== false)].join(', ')
 }
 
 interface PurgeProps {
