@@ -9,6 +9,14 @@ const MOST_TOPICS = 100
 const TROUBLES = ['broken', 'operator', 'gone', 'failing'] as const
 const STATES = ['visible', 'delayed', 'inFlight', 'dead'] as const
 
+/** An endpoint that was tried and took no webhook for this time is failing. */
+const FAILING_MS = 60_000
+
+/** The class of an endpoint: a label by endpoint would have as many values as an operator has endpoints. */
+export function endpointClassOf(failingMs: number): 'well' | 'failing' {
+  return failingMs < FAILING_MS ? 'well' : 'failing'
+}
+
 /** The metrics of an instance; the sizes of topics are the same on all instances. */
 export class Metrics {
   readonly registry = new Registry()
@@ -49,8 +57,8 @@ export class Metrics {
   })
   readonly webhooks = new Counter({
     name: 'redelayed_webhooks_total',
-    help: 'Sent webhooks by outcome and by the class of the answer.',
-    labelNames: ['outcome', 'status'] as const,
+    help: 'Sent webhooks by outcome, by the class of the answer, and by the class of the endpoint; failing: it has taken none for a minute.',
+    labelNames: ['outcome', 'status', 'endpoint_class'] as const,
     registers: [this.registry],
   })
   readonly webhookSeconds = new Histogram({

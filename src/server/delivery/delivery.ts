@@ -23,15 +23,15 @@ export interface Webhook {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The outcome of a delivery. */
+/** The outcome of a delivery. `failingMs`: for how long nothing has been delivered to the endpoint; 0 after a delivery. */
 export type Delivered =
-  | { readonly is: 'delivered'; readonly answer: Answer }
+  | { readonly is: 'delivered'; readonly answer: Answer; readonly failingMs: number }
   /** The endpoint is paused or limited, its breaker is open, or the service stops. This does not count as an attempt. */
   | { readonly is: 'held'; readonly waitMs: number }
   /** The attempt failed; the endpoint asked for at least this pause. */
   | { readonly is: 'failed'; readonly answer: Answer; readonly pauseMs: number; readonly failingMs: number }
   /** The endpoint answered 410: it wants no more webhooks. */
-  | { readonly is: 'gone'; readonly answer: Answer }
+  | { readonly is: 'gone'; readonly answer: Answer; readonly failingMs: number }
 
 /** Delivers webhooks: asks the gate, signs, sends, and judges the answer. */
 export class Delivery {
@@ -67,7 +67,7 @@ export class Delivery {
     // an endpoint that is gone gets no more webhooks while it is being disabled
     const ended = verdict.is === 'delivered' || verdict.is === 'refused' ? verdict.is : 'failed'
     const failingMs = await this.#leave(endpoint, ended, verdict.is === 'gone' ? GONE_MS : pauseMs)
-    if (verdict.is === 'delivered' || verdict.is === 'gone') return { is: verdict.is, answer }
+    if (verdict.is === 'delivered' || verdict.is === 'gone') return { is: verdict.is, answer, failingMs }
     return { is: 'failed', answer, pauseMs, failingMs }
   }
 

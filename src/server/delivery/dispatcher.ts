@@ -13,6 +13,15 @@ import { Lane } from './lane.js'
 import { Pump, type Target } from './pump.js'
 import type { Answer, Sender } from './sender.js'
 
+/** A webhook that an endpoint has answered, or not. */
+export interface CountedWebhook {
+  readonly outcome: 'delivered' | 'failed' | 'gone'
+  readonly answer: Answer
+  readonly latenessMs: number
+  /** For how long nothing has been delivered to the endpoint, by any instance. */
+  readonly failingMs: number
+}
+
 export interface DispatcherParts {
   readonly topics: Topics
   readonly endpoints: Endpoints
@@ -22,7 +31,7 @@ export interface DispatcherParts {
   readonly log: DeliveryLog
   readonly tracing?: Tracing | undefined
   /** Counts a webhook. */
-  readonly onDelivered: (outcome: 'delivered' | 'failed' | 'gone', answer: Answer, latenessMs: number) => void
+  readonly onDelivered: (webhook: CountedWebhook) => void
   readonly onDisabled: (endpoint: string, reason: 'gone' | 'failing') => void
   readonly onError: (error: unknown) => void
 }
@@ -172,12 +181,12 @@ export class Dispatcher {
   #note(id: string, topic: string, message: ReliableMessage<Uint8Array>, delivered: Delivered): void {
     if (delivered.is === 'held') return
     const { log, onDelivered, onError } = this.#parts
-    const { answer, is: outcome } = delivered
-    onDelivered(outcome, answer, Math.max(0, message.polledAt - message.visibleAt))
+    const { answer, failingMs, is: outcome } = delivered
+    onDelivered({ outcome, answer, failingMs, latenessMs: Math.max(0, message.polledAt - message.visibleAt) })
     const entry = { id: message.id, topic, attempt: message.attempt, at: Date.now(), outcome, ...loggedAnswer(answer) }
     log.add(id, entry).catch(onError)
     if (outcome === 'gone') this.#disable(id, 'gone')
-    if (delivered.is === 'failed' && delivered.failingMs >= FAILING_MS) this.#disable(id, 'failing')
+    if (outcome === 'failed' && failingMs >= FAILING_MS) this.#disable(id, 'failing')
   }
 
   #disable(id: string, reason: 'gone' | 'failing'): void {

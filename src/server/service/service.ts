@@ -25,7 +25,7 @@ import { EgressPolicy } from '../delivery/egress-policy.js'
 import { EndpointGate } from '../delivery/endpoint-gate.js'
 import { Endpoints } from '../delivery/endpoints.js'
 import { Sender } from '../delivery/sender.js'
-import { Metrics } from '../api/metrics.js'
+import { endpointClassOf, Metrics } from '../api/metrics.js'
 import { Restores } from '../api/restores.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import { Exclusive } from '../topics/exclusive.js'
@@ -247,9 +247,9 @@ async function startWebhooks(
   const onError = (error: unknown): void => log.error(error)
   const dispatcher = new Dispatcher({
     ...{ topics, endpoints, policy, sender, gate, log: deliveryLog, tracing, onError },
-    onDelivered: (outcome, answer, latenessMs) => {
+    onDelivered: ({ outcome, answer, latenessMs, failingMs }) => {
       const status = answer.is === 'answer' ? `${Math.floor(answer.status / 100)}xx` : 'none'
-      metrics.webhooks.inc({ outcome, status })
+      metrics.webhooks.inc({ outcome, status, endpoint_class: endpointClassOf(failingMs) })
       metrics.webhookSeconds.observe(answer.tookMs / 1_000)
       metrics.webhookLateness.observe(latenessMs / 1_000)
     },

@@ -321,6 +321,35 @@ describe('webhooks', function () {
     expect(receiver.of(path)).to.have.length(2)
   })
 
+  it('are counted by the class of their endpoint, not by endpoint', async () => {
+    const { id, path, topic } = await endpoint({}, { retryDelays: [600_000] })
+    const redis = new Redis(redisUrl())
+    const countOf = async (labels: string): Promise<number> => {
+      const text = (await test.ask('GET', '/metrics')).body as unknown as string
+      const line = text.split('\n').find((each) => each.startsWith(`redelayed_webhooks_total{${labels}}`))
+      return Number(line?.split(' ').at(-1) ?? 0)
+    }
+    const labelsOf = (status: number, endpointClass: string): string =>
+      `outcome="${status < 300 ? 'delivered' : 'failed'}",status="${String(status)[0]}xx",endpoint_class="${endpointClass}"`
+    const send = async (status: number, endpointClass: string): Promise<void> => {
+      const before = await countOf(labelsOf(status, endpointClass))
+      receiver.answers.set(path, (response) => response.writeHead(status).end())
+      await push(topic, 1)
+      await eventually(async () => expect(await countOf(labelsOf(status, endpointClass))).to.equal(before + 1), 60_000)
+    }
+    try {
+      await send(200, 'well')
+      await send(500, 'well')
+      await redis.hset(`redelayed:service:endpoint:{${id}}`, 'failingSince', Date.now() - 3_600_000)
+      await send(500, 'failing')
+      await send(200, 'well')
+      const own = ((await test.ask('GET', '/metrics')).body as unknown as string).split('\n')
+      expect(own.filter((line) => line.includes(id))).to.deep.equal([])
+    } finally {
+      await redis.quit()
+    }
+  })
+
   it('end at an endpoint that has taken none for five days, which begin anew with each delivery', async () => {
     const FIVE_DAYS = 5 * 86_400_000
     const { id, path, topic } = await endpoint({}, { retryDelays: [600_000] }) // so each message is tried once
