@@ -98,7 +98,7 @@ const settings = {
   events: Type.Boolean({ description: 'Whether changes of messages are kept for /v1/events' }),
 }
 
-export const TopicInput = Type.Partial(Type.Object(settings, closed))
+export const TopicInput = Type.Partial(Type.Object(settings), closed)
 
 export const Counts = Type.Object({
   total: Type.Integer(),

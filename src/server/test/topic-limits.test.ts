@@ -77,8 +77,11 @@ describe('the limits of a topic', function () {
         ),
       ),
     ]
-    for (const settings of wrong)
-      expect((await put(settings)).body.code, JSON.stringify(settings)).to.equal('invalid-request')
+    for (const settings of [...wrong, { groupConcurency: 1 }, { '': 1 }]) {
+      const { code, errors } = (await put(settings)).body
+      expect(code, JSON.stringify(settings)).to.equal('invalid-request')
+      expect(errors, JSON.stringify(settings)).to.have.length.of.at.least(1)
+    }
     for (const settings of wrong)
       expect(completeSettings(settings), JSON.stringify(settings)).to.deep.equal(TOPIC_DEFAULTS)
     expect(completeSettings(LIMITS)).to.deep.include(LIMITS)
