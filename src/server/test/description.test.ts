@@ -86,7 +86,7 @@ describe('the OpenAPI description', () => {
     expect(message.allOf).to.deep.equal([
       { not: { required: ['delay', 'dueAt'] } },
       { not: { required: ['body', 'bodyBase64'] } },
-      { not: { required: ['group', 'priority'], properties: { priority: { minimum: 1 } } } },
+      { not: { allOf: [{ required: ['group', 'priority'] }, { properties: { priority: { minimum: 1 } } }] } },
     ])
     const base64 = new RegExp(message.properties['bodyBase64']?.pattern ?? '$^')
     for (const text of ['', 'AA==', 'AAA=', 'AAAA', 'A', 'AAA', 'A===', 'A-_A', 'AAAA='])
