@@ -1,7 +1,7 @@
 // `npm run test:clients`: the programs of docs/examples/clients, each in its language, against the service as it is built: each
 // checks its own outcome. Installs and builds what is missing, finds or starts a Redis as `npm test` does, and ends with the line
-// `N passed, N failed`. A language that is not installed is skipped, in CI it is a failure. A generated client whose generator or libraries no registry
-// gives is not run. It says so.
+// `N passed, N failed`, and `, N skipped` if any were. A language that is not installed is skipped, in CI it is a failure. A generated client whose
+// generator or libraries no registry gives is skipped, in CI too, as that says nothing of the client.
 //
 //   npm run test:clients -- go curl             only these
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -63,8 +63,9 @@ let fetchMs = FETCHES_MS
 await check('the package builds', () => runNode(['scripts/run.mjs', 'build-server'], root))
 if (failed === 0) await checkAll().catch((error: unknown) => fail(String(error)))
 for (const name of skipped) console.log(`SKIPPED ${name}: it is not installed`)
-for (const text of notFetched) console.log(`NOT RUN ${text}`)
-console.log(`${passed} passed, ${failed} failed`)
+for (const text of notFetched) console.log(`SKIPPED ${text}`)
+const left = skipped.length + notFetched.length
+console.log(`${passed} passed, ${failed} failed${left > 0 ? `, ${left} skipped` : ''}`)
 process.exit(failed > 0 ? 1 : 0)
 
 async function checkAll() {
@@ -77,21 +78,13 @@ async function checkAll() {
     )
     for (const each of chosen) {
       const { name, command, args, needs } = each
-      if (needs !== undefined && !(await isThere(needs))) {
-        // nothing else would show that a language has gone from the machine of CI
-        if (process.env['CI']) fail(`FAILED  ${name}: ${needs[0]} is not installed`)
-        else skipped.push(name)
-        continue
-      }
+      if (needs !== undefined && (await isMissing(name, needs))) continue
       await withTopic(service, name, async (env) => {
         await check(name, async () => problemOf(await run(command, args, dir, { ...env, ...each.env })))
       })
     }
     for (const each of generated) {
-      if (!(await isThere([...each.needs]))) {
-        skipped.push(each.name)
-        continue
-      }
+      if (await isMissing(each.name, each.needs)) continue
       await withTopic(service, each.name, async (env) => {
         await check(each.name, () => runGenerated(each, service.url, env))
       })
@@ -163,7 +156,7 @@ async function check(what: string, action: () => Promise<string | typeof NOT_RUN
   const problem = await action().catch(String)
   const seconds = ((performance.now() - started) / 1000).toFixed(1)
   if (problem === NOT_RUN) {
-    console.log(`NOT RUN ${what}  (${seconds} s)`)
+    console.log(`SKIPPED ${what}  (${seconds} s)`)
     return
   }
   console.log(`${problem === undefined ? 'ok    ' : 'FAILED'}  ${what}  (${seconds} s)`)
@@ -176,7 +169,16 @@ function fail(problem: string) {
   console.log(`${problem.trimEnd()}\n`)
 }
 
-async function isThere([command = '', ...args]: string[]): Promise<boolean> {
+/** Notes it where a language is missing. */
+async function isMissing(name: string, needs: readonly string[]): Promise<boolean> {
+  if (await isThere(needs)) return false
+  // nothing else would show that a language has gone from the machine of CI
+  if (process.env['CI']) fail(`FAILED  ${name}: ${needs[0]} is not installed`)
+  else skipped.push(name)
+  return true
+}
+
+async function isThere([command = '', ...args]: readonly string[]): Promise<boolean> {
   return run(command, args, dir).then(
     ({ code }) => code === 0,
     () => false,

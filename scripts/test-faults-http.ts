@@ -42,9 +42,9 @@ const { values } = parseArgs({
 })
 const seed = number('seed', values.seed ?? String(values.short ? SHORT_SEED : randomInt(2 ** 31)))
 const kinds = KINDS.filter((kind) => kind === (values.database ?? kind) && isThere(kind))
-if (!findServerBin() || kinds.length === 0 || (process.env['CI'] && kinds.length < KINDS.length)) {
+if (!findServerBin() || kinds.length === 0 || (process.env['CI'] && (kinds.length < KINDS.length || !hasNginx))) {
   console.error(
-    '\n*** SKIPPED: these faults need redis-server, PostgreSQL and MariaDB installed. No fault was tried.\n',
+    '\n*** SKIPPED: these faults need redis-server, PostgreSQL, MariaDB and nginx installed. No fault was tried.\n',
   )
   console.log(process.env['CI'] ? '0 passed, 1 failed' : '0 passed, 0 failed, all skipped')
   process.exit(process.env['CI'] ? 1 : 0)

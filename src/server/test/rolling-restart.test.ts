@@ -142,6 +142,7 @@ describe('two instances behind the nginx of compose.yaml', function () {
 
   before(function () {
     if (hasNginx) return
+    if (process.env['CI']) throw new Error('nginx is not installed')
     console.log('      SKIPPED: nginx is not installed, so nothing was restarted behind it')
     this.skip()
   })
