@@ -1,11 +1,12 @@
-// `npm run test:faults:http`: two instances of redelayed-server behind nginx, with a journal in PostgreSQL or MariaDB and a Redis of their own, under
-// faults; clients push, receive, acknowledge and remove over HTTP. Ends with the line `N passed, N failed`.
+// `npm run test:faults:http`: two instances of redelayed-server behind nginx, with a journal in PostgreSQL or MariaDB, or one with SQLite, and a Redis of
+// their own, or one that sentinels replace, under faults; clients push, receive, acknowledge and remove over HTTP, and a receiver takes webhooks. Ends with the
+// line `N passed, N failed`.
 //
 //   npm run test:faults:http -- --seed 7               as before; without it a new seed each time
-//   npm run test:faults:http -- --short                as CI does it: the same seed each time, six faults and a planted one; a message may be two minutes late
+//   npm run test:faults:http -- --short                as CI does it: the same seed each time, seven faults and a planted one; a message may be two minutes late
 //   npm run test:faults:http -- --faults 60 --plants   the long form
 //   npm run test:faults:http -- --only "is stopped"    faults whose names contain this
-//   npm run test:faults:http -- --database postgres    or mariadb: only this one
+//   npm run test:faults:http -- --database postgres    mariadb or sqlite: only this one
 //   npm run test:faults:http -- --report faults.md     the results as a table
 import { randomInt } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -19,7 +20,8 @@ import { findServerBin } from './redis.js'
 ensureInstalled(root, { workspaces: true })
 ensureBuilt() // what this process imports of the service imports the library
 const { HTTP_FAULTS } = await import('../test/faults/http/faults.js')
-const { HTTP_PLANTS, findHttpPlant, plannedHttp, runHttpFaults } = await import('../test/faults/http/run.js')
+const { findHttpPlant, plannedHttp, runHttpFaults } = await import('../test/faults/http/run.js')
+const { HTTP_PLANTS } = await import('../test/faults/http/plants.js')
 const { httpReport } = await import('../test/faults/http/report.js')
 const { Origin, commandOf } = await import('../test/faults/pages.js')
 const { isThere } = await import('../test/faults/journal/sql.js')
@@ -27,7 +29,7 @@ const { hasNginx } = await import('../src/server/test/support/nginx.js')
 
 /** So that the code is judged, and not the moment of a fault. */
 const SHORT_SEED = 17
-const KINDS = ['postgres', 'mariadb'] as const
+const KINDS = ['postgres', 'mariadb', 'sqlite'] as const
 
 const { values } = parseArgs({
   options: {
@@ -59,8 +61,9 @@ const origin = new Origin(commandOf('test:faults:http', seed, options))
 const started = performance.now()
 const say = (line: string): void =>
   console.log(`${String(Math.round((performance.now() - started) / 1_000)).padStart(5)} s  ${line}`)
-const chosen = HTTP_FAULTS.filter(({ name }) => name.includes(values.only)).filter(
-  ({ isShort }) => !values.short || isShort === true,
+const isWhole = values.faults !== undefined || values.only !== ''
+const chosen = HTTP_FAULTS.filter(({ name }) => name.includes(values.only)).filter(({ isShort, isLong }) =>
+  values.short ? isShort === true : isWhole || isLong !== true,
 )
 const count = values.faults === undefined ? chosen.length : number('faults', values.faults)
 console.log(`faults of the service over HTTP, seed ${seed}`)

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { HTTP_PLANTS } from '../faults/http/plants.js'
 import { PLANTS } from '../faults/journal/plants.js'
 import { journalSources } from '../faults/journal/program.js'
 import { GROUP_PLANTS, LIMIT_PLANTS, PLANTS as SHARD_PLANTS, reliableSources } from '../faults/reliable/plants.js'
@@ -94,6 +95,9 @@ describe('Planted faults', function () {
   const places = [
     ...[...BROKEN_VARIANTS, ...COSTLY_VARIANTS, ...BROKEN_CLIENTS].map((fault) => ({ fault, files: sources })),
     ...PLANTS.map((fault) => ({ fault, files: journalSources })),
+    ...HTTP_PLANTS.filter(({ plant: { what } }) => !PLANTS.some((each) => each.what === what)).map(
+      ({ plant: fault }) => ({ fault, files: journalSources }),
+    ),
     ...[...SHARD_PLANTS, ...GROUP_PLANTS, ...LIMIT_PLANTS].map((fault) => ({ fault, files: reliableSources })),
   ]
   for (const { fault, files } of places) {

@@ -7,12 +7,14 @@ import { freePort, hasNginx, Nginx } from '../../../src/server/test/support/ngin
 import { eventually } from '../../support/events.js'
 import { Lag, allowedFor } from '../../support/lag.js'
 import { randomFrom } from '../../support/random.js'
-import { SinglePlace } from '../journal/place.js'
-import { startSql, type SqlServer } from '../journal/sql.js'
-import { Books, type Problem } from './books.js'
+import { SentinelPlace, SinglePlace, type Place } from '../journal/place.js'
+import { startSql, type Kind, type SqlServer } from '../journal/sql.js'
+import { Books, isFar, type Problem } from './books.js'
 import { Instance } from './instance.js'
-import { VISIBILITY_MS } from './messages.js'
+import { MasterLine } from './master-line.js'
+import { hooksOf, VISIBILITY_MS } from './messages.js'
 import type { HttpProgram } from './program.js'
+import { Receiver } from './receiver.js'
 import { RestoreWatch } from './restore-watch.js'
 import { Traffic } from './traffic.js'
 
@@ -34,7 +36,13 @@ const LOOK_MS = 1_000
 const BACKLOG = 600
 const MOST_TOLD = 5
 
-export type Kind = 'postgres' | 'mariadb'
+/** The time that an endpoint has for an answer; the lease of a webhook is 5 s longer. */
+const WEBHOOK_MS = 1_000
+/** The messages of a round of which the service is asked how they ended. */
+const ASKED = 30
+const ENDS: readonly unknown[] = ['handled', 'removed']
+
+export type Where = 'single' | 'sentinel'
 
 export interface Round {
   readonly accepted: number
@@ -48,14 +56,36 @@ export interface Round {
   readonly problems: readonly Problem[]
 }
 
-/** Two instances of the service behind nginx, with one Redis and one database, and clients that know HTTP only. */
+interface Parts {
+  readonly place: Place
+  readonly masterLine: MasterLine | undefined
+  readonly sql: SqlServer
+  readonly random: () => number
+  readonly instances: readonly Instance[]
+  readonly receiver: Receiver
+  readonly program: HttpProgram
+  readonly drainMs: number
+  readonly toleratedMs: number
+  readonly topic: string
+  readonly url: string
+  readonly dir: string
+  readonly nginx: Nginx | undefined
+  readonly key: string
+}
+
+/**
+ * Two instances of the service behind nginx, or one with its journal in SQLite, with one Redis, or one that sentinels replace, and clients and a receiver of webhooks
+ * that know HTTP only.
+ */
 export class HttpBench {
-  readonly place: SinglePlace
+  readonly place: Place
   readonly sql: SqlServer
   readonly books = new Books()
   readonly random: () => number
   readonly instances: readonly Instance[]
   readonly traffic: Traffic
+  readonly receiver: Receiver
+  readonly #masterLine: MasterLine | undefined
   readonly #program: HttpProgram
   readonly #drainMs: number
   readonly #toleratedMs: number
@@ -65,25 +95,14 @@ export class HttpBench {
   readonly #nginx: Nginx | undefined
   #watch: RestoreWatch | undefined
 
-  private constructor(parts: {
-    place: SinglePlace
-    sql: SqlServer
-    random: () => number
-    instances: readonly Instance[]
-    program: HttpProgram
-    drainMs: number
-    toleratedMs: number
-    topic: string
-    url: string
-    dir: string
-    nginx: Nginx | undefined
-    key: string
-  }) {
-    const { instances, nginx, key, topic, random } = parts
+  private constructor(parts: Parts) {
+    const { instances, nginx, key, topic, random, receiver } = parts
     this.place = parts.place
     this.sql = parts.sql
     this.random = random
     this.instances = instances
+    this.receiver = receiver
+    this.#masterLine = parts.masterLine
     this.#program = parts.program
     this.#drainMs = parts.drainMs
     this.#toleratedMs = parts.toleratedMs
@@ -92,7 +111,7 @@ export class HttpBench {
     this.#dir = parts.dir
     this.#nginx = nginx
     const urls = nginx === undefined ? instances.map(({ url }) => url) : [nginx.url]
-    this.traffic = new Traffic({ books: this.books, urls, key, topic, random })
+    this.traffic = new Traffic({ books: this.books, urls, key, topic, receiver, random })
   }
 
   /** @param toleratedMs so late a message may be in any case: on a machine that others use, too, each can be */
@@ -100,30 +119,46 @@ export class HttpBench {
     kind: Kind,
     program: HttpProgram,
     seed: number,
-    { drainMs = DRAIN_MS, toleratedMs = 0 }: { readonly drainMs?: number; readonly toleratedMs?: number } = {},
+    {
+      where = 'single',
+      drainMs = DRAIN_MS,
+      toleratedMs = 0,
+    }: { readonly where?: Where; readonly drainMs?: number; readonly toleratedMs?: number } = {},
   ): Promise<HttpBench> {
-    const [place, sql] = await Promise.all([SinglePlace.start(0), startSql(kind)])
+    const [place, sql, receiver] = await Promise.all([
+      where === 'single' ? SinglePlace.start(0) : SentinelPlace.start(),
+      startSql(kind),
+      Receiver.start(),
+    ])
     const url = await sql.fresh()
     const dir = mkdtempSync(join(tmpdir(), 'redelayed-http-faults-'))
     const { key, line } = makeKey()
     writeFileSync(join(dir, 'api-keys'), `${line}\n`)
     const flags = ['--journal', url, '--api-keys', join(dir, 'api-keys'), '--data-dir', dir]
-    const args = [...flags, '--no-ui', '--log-level', 'error']
-    const [redisPort, program_] = [Number(place.client.port), program.serve]
-    const ports = [await freePort(), await freePort()] as const
+    const hooks = ['--webhook-networks', '127.0.0.0/8', '--webhook-ports', String(receiver.port)]
+    const args = [...flags, ...hooks, '--no-ui', '--log-level', 'error']
+    const redisPort = place instanceof SentinelPlace ? await place.stage.masterPort() : Number(place.client.port)
+    // a SQLite file belongs to one process
+    const ports = kind === 'sqlite' ? [await freePort()] : [await freePort(), await freePort()]
     const instances = await Promise.all(
-      ports.map((port, at) => Instance.make(`instance ${at + 1}`, { ...{ port, redisPort, args }, program: program_ })),
+      ports.map((port, at) =>
+        Instance.make(`instance ${at + 1}`, { ...{ port, redisPort, args }, program: program.serve }),
+      ),
     )
     // the first one makes the tables
     for (const instance of instances) await instance.start()
-    const nginx = hasNginx ? await Nginx.start(ports) : undefined
+    const [first, second] = ports
+    const isBehindNginx = hasNginx && first !== undefined && second !== undefined
+    const nginx = isBehindNginx ? await Nginx.start([first, second]) : undefined
+    const lines = instances.map((instance) => instance.line)
+    const masterLine = place instanceof SentinelPlace ? new MasterLine(place.stage, lines) : undefined
     const topic = `http-faults-${process.pid}-${Date.now().toString(36)}`
-    const random = randomFrom(seed)
-    const bench = new HttpBench({
+    const parts = {
       place,
       sql,
-      random,
       instances,
+      receiver,
+      masterLine,
       program,
       drainMs,
       toleratedMs,
@@ -132,14 +167,40 @@ export class HttpBench {
       dir,
       nginx,
       key,
-    })
-    const body = JSON.stringify({ visibilityTimeout: VISIBILITY_MS, deliveryLimit: 1_000, retryDelays: [100] })
-    const { status } = await bench.traffic.ask('PUT', `/v1/topics/${topic}`, { body })
-    if (status !== 201) throw new Error(`the topic was not made: ${status}`)
+    }
+    const bench = new HttpBench({ ...parts, random: randomFrom(seed) })
+    await bench.#makeTopics()
     await bench.traffic.fillBacklog(BACKLOG)
-    bench.#watch = await RestoreWatch.start(url, topic, bench.books)
+    if (kind !== 'sqlite') bench.#watch = await RestoreWatch.start(url, topic, bench.books)
     bench.traffic.consume()
     return bench
+  }
+
+  async #makeTopics(): Promise<void> {
+    const settings = { visibilityTimeout: VISIBILITY_MS, deliveryLimit: 1_000, retryDelays: [100] }
+    const make = async (method: string, path: string, body: object): Promise<Record<string, unknown>> => {
+      const answer = await this.traffic.ask(method, path, { body: JSON.stringify(body) })
+      if (answer.status !== 201)
+        throw new Error(`${path} was not made: ${answer.status} ${JSON.stringify(answer.body)}`)
+      return answer.body
+    }
+    await make('PUT', `/v1/topics/${this.#topic}`, settings)
+    const endpoint = { url: `http://127.0.0.1:${this.receiver.port}/`, timeout: WEBHOOK_MS }
+    const { id, secret } = await make('POST', '/v1/endpoints', endpoint)
+    this.receiver.secret = String(secret)
+    await make('PUT', `/v1/topics/${hooksOf(this.#topic)}`, { ...settings, endpoint: id })
+  }
+
+  /** The Redis of which the bench decides what it keeps. */
+  get redis(): SinglePlace {
+    if (!(this.place instanceof SinglePlace)) throw new Error('it needs one Redis')
+    return this.place
+  }
+
+  /** The servers among which sentinels choose. */
+  get sentinels(): SentinelPlace {
+    if (!(this.place instanceof SentinelPlace)) throw new Error('it needs sentinels')
+    return this.place
   }
 
   /** Else requests go to an instance that is away, too. */
@@ -151,7 +212,9 @@ export class HttpBench {
     await this.traffic.stop()
     await this.#watch?.stop()
     await this.#nginx?.stop()
+    this.#masterLine?.stop()
     await Promise.all(this.instances.map((instance) => instance.stop()))
+    await this.receiver.stop()
     await this.place.stop()
     await this.sql.stop()
     rmSync(this.#dir, { recursive: true, force: true })
@@ -160,6 +223,16 @@ export class HttpBench {
   /** Between two times in milliseconds: faults come at random moments. */
   pause(min: number, max = min): Promise<void> {
     return new Promise((resolve) => setTimeout(resolve, min + (max - min) * this.random()))
+  }
+
+  /** From now on `hasSeen` knows no earlier lines. */
+  forgetOutput(): void {
+    for (const instance of this.instances) instance.forgetOutput()
+  }
+
+  /** Whether the last lines of an instance have this. */
+  hasSeen(what: RegExp): boolean {
+    return this.instances.some(({ output }) => what.test(output))
   }
 
   oneInstance(): Instance {
@@ -181,10 +254,13 @@ export class HttpBench {
       await this.pause(LEAD_MS)
       await fault(this)
       await this.place.healthy()
+      await this.#masterLine?.follow()
       await this.pause(LEAD_MS)
       await this.sql.revive?.()
       traffic.produce(false)
       await traffic.pushed()
+      const refused = books.refused()
+      if (refused > 0) books.wrong('other', `${refused} messages were never accepted, also after the fault`)
       await this.#handled()
     } finally {
       traffic.produce(false)
@@ -192,6 +268,7 @@ export class HttpBench {
     }
     books.judge({ isRedisWell, lagMs: () => Math.max(lagMs ?? 0, this.#toleratedMs) })
     if (books.problems.length === 0) await this.#compare()
+    if (books.problems.length === 0) await this.#final()
     const mine = [...books.messages.values()].filter(({ round }) => round === books.round)
     const count = (which: (message: (typeof mine)[number]) => boolean): number => mine.filter(which).length
     return {
@@ -215,11 +292,19 @@ export class HttpBench {
    * 30 s.
    */
   async verify(): Promise<readonly Problem[]> {
+    // one process has the file
+    if (this.sql.kind === 'sqlite') for (const instance of this.instances) await instance.end('SIGTERM')
+    const problems: Problem[] = []
+    for (const topic of [this.#topic, hooksOf(this.#topic)]) problems.push(...(await this.#verify(topic)))
+    return problems
+  }
+
+  async #verify(topic: string): Promise<readonly Problem[]> {
     const until = Date.now() + VERIFY_MS
     for (;;) {
-      const { code, text } = await this.#run('verify')
+      const { code, text } = await this.#run('verify', topic)
       if (code === 0) return []
-      if (Date.now() > until) return [{ wrong: 'verify', text: text.slice(0, 2_000) }]
+      if (Date.now() > until) return [{ wrong: 'verify', text: `${topic}: ${text.slice(0, 2_000)}` }]
       await this.pause(500)
     }
   }
@@ -238,7 +323,7 @@ export class HttpBench {
     }
     const open = books.open()
     for (const message of open.slice(0, MOST_TOLD)) {
-      const known = await this.traffic.find(message.item.id).catch(String)
+      const known = await this.traffic.find(message).catch(String)
       books.lost(message, `it was accepted, and not handled; the service says ${JSON.stringify(known)}`)
     }
     if (open.length > MOST_TOLD) books.wrong('lost', `and ${open.length - MOST_TOLD} more`)
@@ -250,7 +335,7 @@ export class HttpBench {
       .open()
       .filter(({ deliveries }) => deliveries.some(({ how, answer }) => how === 'acknowledged' && answer !== undefined))
     for (const message of unsure.slice(0, 50)) {
-      const found = await this.traffic.find(message.item.id).catch(() => undefined)
+      const found = await this.traffic.find(message).catch(() => undefined)
       if (found?.['state'] === 'handled') message.isHandled = true
     }
   }
@@ -269,15 +354,41 @@ export class HttpBench {
     }
     const missing = missingIn()
     for (const message of missing.slice(0, MOST_TOLD)) {
-      const found = await this.traffic.find(message.item.id).catch(String)
+      const found = await this.traffic.find(message).catch(String)
       this.books.lost(message, `it is not listed in its topic, which says of it ${JSON.stringify(found) ?? 'nothing'}`)
     }
     if (missing.length > MOST_TOLD) this.books.wrong('lost', `and ${missing.length - MOST_TOLD} more of the backlog`)
   }
 
-  #run(action: string): Promise<{ code: number | null; text: string }> {
-    const redis = `redis://127.0.0.1:${this.place.client.port}`
-    const args = ['journal', action, '--redis', redis, '--journal', this.#url, '--queue', this.#topic]
+  /** Checks that what was handled or removed is so according to the service, which has nothing else left. */
+  async #final(): Promise<void> {
+    const { books, traffic } = this
+    const until = Date.now() + this.#drainMs
+    const far = new Set([...books.messages.values()].filter(isFar).map(({ item }) => item.id))
+    const left = async (): Promise<string[]> =>
+      [...(await eventually(() => traffic.waiting(), 30_000, 500)).keys()].filter((id) => !far.has(id))
+    let rest = await left()
+    // what Redis forgot of acknowledgements comes again
+    while (rest.length > 0 && Date.now() < until) {
+      await this.pause(LOOK_MS)
+      rest = await left()
+    }
+    if (rest.length > 0) books.wrong('other', `the topics still have ${rest.slice(0, MOST_TOLD).join(', ')}`)
+    const dead = await eventually(() => traffic.waiting('dead-letters'), 30_000, 500)
+    if (dead.size > 0)
+      books.wrong('other', `there are dead letters: ${[...dead.keys()].slice(0, MOST_TOLD).join(', ')}`)
+    for (const message of books.ended().slice(-ASKED)) {
+      let state: unknown
+      do state = (await traffic.find(message).catch(() => undefined))?.['state']
+      while (!ENDS.includes(state) && Date.now() < until)
+      if (!ENDS.includes(state)) books.wrong('other', `${message.item.id} was handled, and is ${String(state)}`)
+    }
+  }
+
+  async #run(action: string, topic: string): Promise<{ code: number | null; text: string }> {
+    const { place } = this
+    const port = place instanceof SentinelPlace ? await place.stage.masterPort() : place.client.port
+    const args = ['journal', action, '--redis', `redis://127.0.0.1:${port}`, '--journal', this.#url, '--queue', topic]
     const child = spawn(process.execPath, [this.#program.journal, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
     let text = ''
     const keep = (bytes: Buffer): void => void (text += bytes.toString())

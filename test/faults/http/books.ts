@@ -24,6 +24,8 @@ interface Span {
 /** The bench's record of a message. */
 export interface Message {
   readonly item: Item
+  /** It comes as a webhook. */
+  readonly isWebhook: boolean
   /** `unknown`: no answer accepted the message, and it may be there. */
   state: 'unknown' | 'accepted'
   outcome?: string
@@ -86,9 +88,9 @@ export class Books {
   round = 0
   #generation = 0
 
-  begin(item: Item): Message {
+  begin(item: Item, isWebhook = false): Message {
     const message: Message = {
-      ...{ item, state: 'unknown', attempts: 0, firstAskedAt: Date.now(), acceptedAt: Infinity },
+      ...{ item, isWebhook, state: 'unknown', attempts: 0, firstAskedAt: Date.now(), acceptedAt: Infinity },
       ...{ deliveries: [], isHandled: false, round: this.round },
     }
     this.messages.set(item.id, message)
@@ -118,6 +120,16 @@ export class Books {
     return delivery
   }
 
+  /** A webhook has arrived; it says what it is for by its body alone. */
+  arrived(message: Message, { body, attempt }: { readonly body: unknown; readonly attempt: number }): Delivery {
+    const at = Date.now()
+    const delivery: Delivery = { lease: '', attempt, polledAt: at, at }
+    message.deliveries.push(delivery)
+    if (!isDeepStrictEqual(body, message.item.body))
+      this.wrong('changed', `${message.item.id} came as ${JSON.stringify(body)}, and not as it was pushed`)
+    return delivery
+  }
+
   /** Redis loses from now on what it wrote after `back`. */
   loses(back: number): void {
     this.losses.push({ back, from: Date.now(), generation: this.#generation, restoredAt: Infinity })
@@ -134,6 +146,18 @@ export class Books {
   /** Messages that are due soon after all and were not handled yet. */
   open(): Message[] {
     return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
+  }
+
+  /** How many messages of this round no answer accepted. */
+  refused(): number {
+    return [...this.messages.values()].filter(({ round, state }) => round === this.round && state === 'unknown').length
+  }
+
+  /** Messages of this round of which the service must say how they ended. */
+  ended(): Message[] {
+    return [...this.messages.values()].filter(
+      (message) => message.round === this.round && message.state === 'accepted' && isOver(message),
+    )
   }
 
   /** The messages that must be there. */
@@ -153,6 +177,10 @@ export class Books {
   judge(rules: Rules): void {
     for (const message of this.messages.values()) {
       if (message.round !== this.round) continue
+      if (message.isWebhook) {
+        this.#judgeEarly(message)
+        continue
+      }
       this.#judgeTime(message, rules)
       this.#judgeCancel(message, rules.lagMs)
       if (rules.isRedisWell) this.#judgeTwice(message)
@@ -161,10 +189,8 @@ export class Books {
 
   #judgeTime(message: Message, { isRedisWell, lagMs }: Rules): void {
     const { item, dueAt, deliveries, outcome } = message
-    // one that was there already has the time of the attempt that brought it
     if (dueAt === undefined || message.attempts > 1) return
-    for (const { polledAt } of deliveries)
-      if (polledAt < dueAt - APART_MS) this.wrong('early', `${item.id} was due at ${dueAt}: ${story(message)}`)
+    this.#judgeEarly(message)
     const [first] = deliveries
     if (!isRedisWell || first === undefined || message.state !== 'accepted') return
     const lateMs = first.at - Math.max(dueAt, message.acceptedAt)
@@ -172,6 +198,14 @@ export class Books {
     this.worstLateMs = Math.max(this.worstLateMs, outcome === 'journalled' ? 0 : lateMs)
     if (lateMs > most + lagMs())
       this.wrong('late', `${item.id} came ${lateMs} ms late, at most ${most} + ${lagMs()}: ${story(message)}`)
+  }
+
+  #judgeEarly(message: Message): void {
+    const { item, dueAt, deliveries, attempts } = message
+    // one that was there already has the time of the attempt that brought it
+    if (dueAt === undefined || attempts > 1) return
+    for (const { polledAt } of deliveries)
+      if (polledAt < dueAt - APART_MS) this.wrong('early', `${item.id} was due at ${dueAt}: ${story(message)}`)
   }
 
   #judgeCancel(message: Message, lagMs: () => number): void {
@@ -209,7 +243,7 @@ function isExpected({ state, cancel }: Message): boolean {
   return state === 'accepted' && (cancel === undefined || cancel.done === false)
 }
 
-function isFar({ item }: Message): boolean {
+export function isFar({ item }: Message): boolean {
   return item.delay > FAR_MS
 }
 

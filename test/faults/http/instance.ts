@@ -48,6 +48,10 @@ export class Instance {
     return this.#output
   }
 
+  forgetOutput(): void {
+    this.#output = ''
+  }
+
   get isAlive(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }

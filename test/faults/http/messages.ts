@@ -22,3 +22,8 @@ export interface Received {
 
 /** The visibility of a message that a consumer has. */
 export const VISIBILITY_MS = 3_000
+
+/** The topic beside the topic of the consumers, whose messages come as webhooks. */
+export function hooksOf(topic: string): string {
+  return `${topic}-hooks`
+}

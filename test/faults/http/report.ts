@@ -1,6 +1,5 @@
-import { versionOf } from '../journal/sql.js'
+import { versionOf, type Kind } from '../journal/sql.js'
 import { plantSection, table, totals, wrongSection, type Origin } from '../pages.js'
-import type { Kind } from './bench.js'
 import { WRONGS, type Wrong } from './books.js'
 import type { HttpOutcome, HttpSearch } from './run.js'
 

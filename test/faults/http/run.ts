@@ -1,8 +1,10 @@
 import { randomFrom } from '../../support/random.js'
-import { PLANTS, type Plant } from '../journal/plants.js'
-import { HttpBench, type Kind, type Round } from './bench.js'
+import type { Fault } from '../../simulation/plant.js'
+import type { Kind } from '../journal/sql.js'
+import { HttpBench, type Round, type Where } from './bench.js'
 import type { Problem } from './books.js'
 import { HTTP_FAULTS, type HttpFault } from './faults.js'
+import type { HTTP_PLANTS } from './plants.js'
 import { buildHttpProgram, type HttpProgram } from './program.js'
 
 /** With a planted fault, a message that has not come by then does not come: twice the time after which accepted messages are added. */
@@ -24,26 +26,12 @@ export interface HttpOutcome {
 
 /** The search for a planted fault: the round, and what was found instead. */
 export interface HttpSearch {
-  readonly plant: Plant
+  readonly plant: Fault
   readonly kind: Kind
   readonly rounds: number
   readonly found: Problem | undefined
   readonly others: readonly Problem[]
 }
-
-/** The faults to plant in the journal; the bench's fault with the name `shownBy` must show each. */
-export const HTTP_PLANTS: readonly { readonly plant: Plant; readonly shownBy: string; readonly foundAs: string }[] = [
-  {
-    plant: plantOf('what SQL knows as open is not put back'),
-    shownBy: 'Redis is killed and comes back without data',
-    foundAs: 'lost',
-  },
-  {
-    plant: plantOf('what SQL knows as final stays in Redis'),
-    shownBy: 'Redis is killed and comes back with an old snapshot',
-    foundAs: 'cancelled',
-  },
-]
 
 /** Each fault once, and so on until there are so many, in an order that the seed gives. */
 export function plannedHttp(seed: number, count: number, faults: readonly HttpFault[]): HttpFault[] {
@@ -73,23 +61,43 @@ interface How {
 export async function runHttpFaults(faults: readonly HttpFault[], kinds: readonly Kind[], how: How): Promise<void> {
   const program = await buildHttpProgram()
   try {
+    const all = dealt(faults, kinds)
     await Promise.all(
-      kinds.map((kind, at) =>
-        runOn(
-          kind,
-          program,
-          faults.filter((_, n) => n % kinds.length === at),
-          { ...how, seed: how.seed + at },
-        ),
-      ),
+      kinds.map((kind, at) => runAll(kind, program, all.get(kind) ?? [], { ...how, seed: how.seed + at })),
     )
   } finally {
     program.remove()
   }
 }
 
+/** Gives each fault to the database that has the fewest of those that can have it. */
+function dealt(faults: readonly HttpFault[], kinds: readonly Kind[]): Map<Kind, HttpFault[]> {
+  const all = new Map(kinds.map((kind): [Kind, HttpFault[]] => [kind, []]))
+  for (const fault of faults) {
+    const able = [...all].filter(([kind]) => isPossible(fault, kind)).map(([, own]) => own)
+    const [fewest] = able.sort((a, b) => a.length - b.length)
+    fewest?.push(fault)
+  }
+  return all
+}
+
+/** SQLite lives in the one instance that has its file. */
+function isPossible({ needs, where }: HttpFault, kind: Kind): boolean {
+  if (needs === 'a small disk') return process.getuid?.() === 0
+  if (kind === 'sqlite') return where === undefined && (needs === undefined || needs === 'one instance')
+  return needs !== 'one instance'
+}
+
+async function runAll(kind: Kind, program: HttpProgram, faults: readonly HttpFault[], how: How): Promise<void> {
+  for (const where of ['single', 'sentinel'] as const) {
+    const own = faults.filter((fault) => (fault.where ?? 'single') === where)
+    if (own.length > 0) await runOn(kind, where, program, own, how)
+  }
+}
+
 async function runOn(
   kind: Kind,
+  where: Where,
   program: HttpProgram,
   faults: readonly HttpFault[],
   { seed, isShared, say, onOutcome }: How,
@@ -101,6 +109,7 @@ async function runOn(
       let round: Round | undefined
       try {
         bench ??= await HttpBench.start(kind, program, seed + at, {
+          where,
           ...(isShared && { toleratedMs: TOLERATED_MS, drainMs: PATIENT_DRAIN_MS }),
         })
         round = await bench.round(fault, isRedisWell)
@@ -119,7 +128,7 @@ async function runOn(
       bench = undefined
     }
     const problems = (await bench?.verify()) ?? []
-    const name = 'SQL and Redis agree at the end'
+    const name = where === 'single' ? 'SQL and Redis agree at the end' : 'SQL and the last master agree at the end'
     say(`${problems.length === 0 ? 'ok' : 'FAILED'} ${kind}: ${name}`)
     for (const { wrong, text } of problems) say(`    ${wrong}: ${text}`)
     onOutcome({ kind, name, problems, round: undefined, isEnd: true })
@@ -164,10 +173,4 @@ function lineOf(round: Round, isRedisWell: boolean): string {
     ...(isRedisWell ? [`at most ${worstLateMs} ms late`] : []),
   ]
   return `${parts.join(', ')}, in ${seconds} s`
-}
-
-function plantOf(what: string): Plant {
-  const found = PLANTS.find((plant) => plant.what === what)
-  if (found === undefined) throw new Error(`there is no planted fault "${what}"`)
-  return found
 }

@@ -1,12 +1,14 @@
-import type { Books, LeaseAnswer, Message } from './books.js'
-import type { Item, Received } from './messages.js'
+import { eventually } from '../../support/events.js'
+import type { Books, Delivery, LeaseAnswer, Message } from './books.js'
+import { hooksOf, type Item, type Received } from './messages.js'
+import type { Arrived, Receiver } from './receiver.js'
 
 /** How often a producer pushes, and how many messages at most in one batch. */
 const EVERY_MS = 40
 const MOST_ITEMS = 4
 const MOST_DELAY_MS = 1_500
 const FAR_MS = 86_400_000
-const SHARES = { far: 0.05, fails: 0.08, removed: 0.12, batch: 0.3 } as const
+const SHARES = { far: 0.05, fails: 0.08, removed: 0.12, batch: 0.3, webhook: 0.2 } as const
 /** The most pushes of a message under its id until an answer accepts it, as by an application that must not lose messages. */
 const ATTEMPTS = 60
 const AGAIN_MS = 250
@@ -15,6 +17,7 @@ const PUSH_MS = 20_000
 const CONSUMERS = 6
 const WAIT_MS = 2_000
 const HANDLING_MS = 15
+const RESTORE_MS = 60_000
 
 interface Answer {
   readonly status: number
@@ -32,6 +35,8 @@ interface Asked {
   readonly body?: string
   readonly type?: string
   readonly limitMs?: number
+  /** Default: one of the addresses of the service. */
+  readonly at?: string | undefined
 }
 
 /** Clients of the service that push, receive, acknowledge and remove over HTTP, and the books of what they were answered. */
@@ -42,6 +47,10 @@ export class Traffic {
   readonly #urls: readonly string[]
   readonly #key: string
   readonly #topic: string
+  /** Its messages come as webhooks. */
+  readonly #hooks: string
+  readonly #receiver: Receiver
+  readonly #webhooks = new Map<number, Message>()
   readonly #random: () => number
   readonly #underWay = new Set<Promise<unknown>>()
   readonly #end = new AbortController()
@@ -54,22 +63,27 @@ export class Traffic {
     urls,
     key,
     topic,
+    receiver,
     random,
   }: {
     books: Books
     urls: readonly string[]
     key: string
     topic: string
+    receiver: Receiver
     random: () => number
   }) {
     this.books = books
     this.#urls = urls
     this.#key = key
     this.#topic = `/v1/topics/${topic}`
+    this.#hooks = `/v1/topics/${hooksOf(topic)}`
+    this.#receiver = receiver
     this.#random = random
   }
 
   consume(): void {
+    this.#takeWebhooks()
     for (let at = 0; at < CONSUMERS; at++) this.#follow(this.#consume())
   }
 
@@ -77,6 +91,11 @@ export class Traffic {
     clearInterval(this.#timer)
     if (!on) return
     this.#timer = setInterval(() => {
+      if (this.#random() < SHARES.webhook) {
+        const drawn = this.#draw()
+        this.#follow(this.#pushWebhook({ ...drawn, delay: drawn.delay % MOST_DELAY_MS }))
+        return
+      }
       const isBatch = this.#random() < SHARES.batch
       const count = isBatch ? 1 + Math.floor(this.#random() * MOST_ITEMS) : 1
       const items = Array.from({ length: count }, () => this.#draw())
@@ -93,6 +112,51 @@ export class Traffic {
   async fillBacklog(count: number): Promise<void> {
     for (let left = count; left > 0; left -= 500)
       await this.#pushBatch(Array.from({ length: Math.min(500, left) }, () => ({ ...this.#draw(), delay: FAR_MS })))
+  }
+
+  /** Messages for consumers and for the receiver that are due soon; resolves when all are accepted. */
+  async pushDue(count: number, min: number, max: number): Promise<readonly Message[]> {
+    const items = Array.from({ length: count }, () => ({ ...this.#draw(), delay: this.#between(min, max) }))
+    const webhooks = items.slice(0, count / 3).map((item) => this.#pushWebhook(item))
+    return [...(await this.#pushBatch(items.slice(count / 3))), ...(await Promise.all(webhooks))]
+  }
+
+  /** Begins a restore, at one instance if its address is given; gives its id. */
+  async restore(how: { readonly dryRun?: true }, at?: string): Promise<string> {
+    const answer = await this.ask('POST', '/v1/restores', { body: JSON.stringify(how), at })
+    if (answer.status !== 202) throw new Error(`no restore: ${answer.status} ${JSON.stringify(answer.body)}`)
+    return String(answer.body['id'])
+  }
+
+  /** The restore when it has ended. */
+  async ended(id: string): Promise<Record<string, unknown>> {
+    return eventually(
+      async () => {
+        const { status, body } = await this.ask('GET', `/v1/restores/${id}`)
+        if (status !== 200 || body['state'] === 'running') throw new Error(`${status} ${JSON.stringify(body)}`)
+        return body
+      },
+      RESTORE_MS,
+      100,
+    )
+  }
+
+  /** Large messages, until the result is called: those that were not accepted by then are pushed again as all others. */
+  pushBulk(count: number, bytes: number): () => void {
+    const text = 'x'.repeat(bytes)
+    let isOver = false
+    const push = async (): Promise<void> => {
+      while (!isOver) {
+        const drawn = Array.from({ length: count }, () => this.#draw())
+        const bulk = this.#pushBatch(
+          drawn.map((item) => ({ ...item, body: { ...item.body, text }, delay: item.delay % MOST_DELAY_MS })),
+        )
+        this.#follow(bulk)
+        await Promise.race([bulk, this.#pause(EVERY_MS * 5)])
+      }
+    }
+    this.#follow(push())
+    return () => (isOver = true)
   }
 
   /** Many messages that are removed soon after they were accepted. */
@@ -113,17 +177,23 @@ export class Traffic {
   }
 
   /** The service's description of a message; `undefined` if the service does not know it. */
-  async find(id: string): Promise<Record<string, unknown> | undefined> {
-    const { status, body } = await this.ask('GET', `${this.#topic}/messages/${encodeURIComponent(id)}`)
+  async find({ item: { id }, isWebhook }: Message): Promise<Record<string, unknown> | undefined> {
+    const topic = isWebhook ? this.#hooks : this.#topic
+    const { status, body } = await this.ask('GET', `${topic}/messages/${encodeURIComponent(id)}`)
     if (status !== 200 && status !== 404) throw new Error(`GET of ${id}: ${status} ${JSON.stringify(body)}`)
     return status === 200 ? body : undefined
   }
 
-  /** The due times of the waiting messages, by id. */
-  async waiting(): Promise<Map<string, number>> {
+  /** The due times of the waiting messages of both topics, or of their dead letters, by id. */
+  async waiting(kind: 'messages' | 'dead-letters' = 'messages'): Promise<Map<string, number>> {
+    const [own, hooks] = await Promise.all([this.#listed(this.#topic, kind), this.#listed(this.#hooks, kind)])
+    return new Map([...own, ...hooks])
+  }
+
+  async #listed(topic: string, kind: string): Promise<Map<string, number>> {
     const found = new Map<string, number>()
     for (let cursor = ''; ;) {
-      const { status, body } = await this.ask('GET', `${this.#topic}/messages?limit=1000${cursor}`)
+      const { status, body } = await this.ask('GET', `${topic}/${kind}?limit=1000${cursor}`)
       if (status !== 200) throw new Error(`the messages: ${status} ${JSON.stringify(body)}`)
       for (const { id, dueAt } of body['messages'] as { id: string; dueAt: number }[]) found.set(id, dueAt)
       if (typeof body['cursor'] !== 'string') return found
@@ -132,8 +202,8 @@ export class Traffic {
   }
 
   /** @throws where there is no answer */
-  async ask(method: string, path: string, { headers, body, type, limitMs = PUSH_MS }: Asked = {}): Promise<Answer> {
-    const url = this.#urls[Math.floor(this.#random() * this.#urls.length)] ?? ''
+  async ask(method: string, path: string, { headers, body, type, at, limitMs = PUSH_MS }: Asked = {}): Promise<Answer> {
+    const url = at ?? this.#urls[Math.floor(this.#random() * this.#urls.length)] ?? ''
     const response = await fetch(url + path, {
       method,
       headers: {
@@ -173,6 +243,41 @@ export class Traffic {
     if (message.state !== 'accepted' || item.delay > MOST_DELAY_MS || this.#random() > SHARES.removed) return
     await this.#pause(0, item.delay * 1.2)
     await this.#remove(message)
+  }
+
+  /** A message with the receiver's endpoint. */
+  async #pushWebhook(item: Item): Promise<Message> {
+    const message = this.books.begin(item, true)
+    this.#webhooks.set(item.body.n, message)
+    await this.#untilAccepted([message], async () => {
+      const answer = await this.#try('POST', `${this.#hooks}/messages`, { body: JSON.stringify(item) })
+      return [answer?.body]
+    })
+    return message
+  }
+
+  #takeWebhooks(): void {
+    const receiver = this.#receiver
+    receiver.onWrong = (text) => this.books.wrong('other', text)
+    const known = new WeakMap<Arrived, Delivery>()
+    receiver.handle = (arrived) => {
+      const { n, fails } = arrived.body as Item['body']
+      const message = this.#webhooks.get(n)
+      if (message === undefined) {
+        this.books.wrong('other', `a webhook has the body ${JSON.stringify(arrived.body)}, which was never pushed`)
+        return 400
+      }
+      const delivery = this.books.arrived(message, arrived)
+      known.set(arrived, delivery)
+      delivery.how = fails && arrived.attempt === 1 ? 'failed' : 'acknowledged'
+      return delivery.how === 'failed' ? 500 : 200
+    }
+    receiver.onAnswered = (arrived, status) => {
+      const delivery = known.get(arrived)
+      if (delivery === undefined) return
+      delivery.answer = status === 200 ? 'ok' : 'unknown'
+      delivery.answeredAt = Date.now()
+    }
   }
 
   async #pushOne(item: Item): Promise<Message> {

@@ -32,7 +32,7 @@ export function bundleOf<K extends string>(
   return bundle('journal-faults', all, broken)
 }
 
-/** The places in the source where a fault can be planted. */
+/** The places in the source where a fault can be planted: in the journal, and in the delivery of webhooks. */
 export function journalSources(): ReturnType<typeof sources> {
-  return sources().filter(({ fileName }) => /^server\/(journal|database)\//.test(fileName))
+  return sources().filter(({ fileName }) => /^server\/(journal|database|delivery)\//.test(fileName))
 }
