@@ -70,9 +70,10 @@ export async function runHttpFaults(faults: readonly HttpFault[], kinds: readonl
   }
 }
 
-/** Gives each fault to the database that has the fewest of those that can have it. */
+/** Gives each fault to the database that has the fewest of those that can have it; SQLite can have few, and is the first to get one. */
 function dealt(faults: readonly HttpFault[], kinds: readonly Kind[]): Map<Kind, HttpFault[]> {
-  const all = new Map(kinds.map((kind): [Kind, HttpFault[]] => [kind, []]))
+  const order = [...kinds].sort((a, b) => Number(b === 'sqlite') - Number(a === 'sqlite'))
+  const all = new Map(order.map((kind): [Kind, HttpFault[]] => [kind, []]))
   for (const fault of faults) {
     const able = [...all].filter(([kind]) => isPossible(fault, kind)).map(([, own]) => own)
     const [fewest] = able.sort((a, b) => a.length - b.length)
