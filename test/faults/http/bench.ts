@@ -32,6 +32,8 @@ const LEAD_MS = 1_000
 /** A restore that was killed is taken over when its lease of 15 s is over; what no instance could add is adopted after 30 s. */
 const DRAIN_MS = 90_000
 const VERIFY_MS = 60_000
+/** An instance that was just started looks this often for what was accepted and not added. */
+const ADOPT_LOOK_MS = 5_000
 const LOOK_MS = 1_000
 const BACKLOG = 600
 const MOST_TOLD = 5
@@ -292,8 +294,6 @@ export class HttpBench {
    * 30 s.
    */
   async verify(): Promise<readonly Problem[]> {
-    // one process has the file
-    if (this.sql.kind === 'sqlite') for (const instance of this.instances) await instance.end('SIGTERM')
     const problems: Problem[] = []
     for (const topic of [this.#topic, hooksOf(this.#topic)]) problems.push(...(await this.#verify(topic)))
     return problems
@@ -302,8 +302,13 @@ export class HttpBench {
   async #verify(topic: string): Promise<readonly Problem[]> {
     const until = Date.now() + VERIFY_MS
     for (;;) {
+      // one process has the file
+      const alone = this.sql.kind === 'sqlite' ? this.instances : []
+      for (const instance of alone) await instance.end('SIGTERM')
       const { code, text } = await this.#run('verify', topic)
       if (code === 0) return []
+      for (const instance of alone) await instance.start()
+      if (alone.length > 0) await this.pause(ADOPT_LOOK_MS)
       if (Date.now() > until) return [{ wrong: 'verify', text: `${topic}: ${text.slice(0, 2_000)}` }]
       await this.pause(500)
     }
