@@ -46,7 +46,7 @@ export function httpReport({
     '',
     origin.sentence(...kinds.map(versionOf)),
     '',
-    `${faults.length} of ${planned} faults and ${ends.length} of ${kinds.length} comparisons of SQL and Redis at the end, ${wrong.length} of them with something wrong. After each fault everything is handled to the end,`,
+    `${faults.length} of ${planned} faults and ${ends.length} comparisons of SQL and Redis at the end, ${wrong.length} of them with something wrong. After each fault everything is handled to the end,`,
     'and each message is judged; [the journal](../../docs/journal.md#the-same-over-http) says how. "accepted" to "twice" are counts of messages and of their deliveries: answered with 200 or 201; of these while Redis did not answer ("journalled"); removed;',
     'acknowledged more than once, inside of the documented window. "failed requests" had no answer, or one that refused them; clients repeat pushes. "latest": after a message was due and accepted, only of faults in which Redis is well (else 0).',
     'The columns after it must be 0.',
