@@ -123,9 +123,13 @@ export class Traffic {
 
   /** Begins a restore, at one instance if its address is given; gives its id. */
   async restore(how: { readonly dryRun?: true }, at?: string): Promise<string> {
-    const answer = await this.ask('POST', '/v1/restores', { body: JSON.stringify(how), at })
-    if (answer.status !== 202) throw new Error(`no restore: ${answer.status} ${JSON.stringify(answer.body)}`)
-    return String(answer.body['id'])
+    // an instance whose Redis has just come back can refuse it at first
+    const begin = async (): Promise<string> => {
+      const answer = await this.ask('POST', '/v1/restores', { body: JSON.stringify(how), at })
+      if (answer.status !== 202) throw new Error(`no restore: ${answer.status} ${JSON.stringify(answer.body)}`)
+      return String(answer.body['id'])
+    }
+    return eventually(begin, RESTORE_MS, 250)
   }
 
   /** The restore when it has ended. */
