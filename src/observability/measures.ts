@@ -22,9 +22,11 @@ export const GAUGES = {
   queue_messages: 'Messages in a queue by state.',
   queue_oldest_seconds: 'For how long the first message that could be delivered has been waiting.',
   queue_held_back: 'Visible messages of a reliable queue that no consumer could get now, by what they wait for.',
+  queue_paused: '1 if an operation of a reliable queue is paused in all processes, else 0.',
   queue_groups: 'Groups of a reliable queue by state.',
   queue_paused_tasks: 'Tasks of a reliable queue that are paused in all processes.',
   queue_batches: 'Batches of a reliable queue by state.',
+  queue_completed: 'Completed messages that a reliable queue keeps.',
   queue_changes: 'Entries of the change stream of a reliable queue.',
   queue_changes_lag: 'Entries of the change stream that a group has not acknowledged.',
 } as const
@@ -51,9 +53,11 @@ export const LABELS = {
   queue_messages: ['queue', 'state'],
   queue_oldest_seconds: ['queue'],
   queue_held_back: ['queue', 'by'],
+  queue_paused: ['queue', 'operation'],
   queue_groups: ['queue', 'state'],
   queue_paused_tasks: ['queue'],
   queue_batches: ['queue', 'state'],
+  queue_completed: ['queue'],
   queue_changes: ['queue'],
   queue_changes_lag: ['queue', 'group'],
 } as const satisfies Record<keyof typeof COUNTERS | keyof typeof HISTOGRAMS | keyof typeof GAUGES, readonly string[]>
@@ -160,15 +164,17 @@ async function readGaugesOf(queue: MeasuredQueue): Promise<Reading[]> {
 
 /** The totals of a queue: only sums, because there can be any number of groups and batches. */
 async function totalReadings(queue: ReliableQueue): Promise<Reading[]> {
-  const { heldBack, groups, tasks, batches } = await queue.totals()
+  const { heldBack, paused, groups, tasks, batches, completed } = await queue.totals()
   const label = labelOf(queue.name)
   const each = (name: keyof typeof GAUGES, by: string, values: Readonly<Record<string, number>>): Reading[] =>
     Object.entries(values).map(([what, value]) => ({ name, labels: { queue: label, [by]: what }, value }))
   return [
     ...each('queue_held_back', 'by', { pause: heldBack.byPause, limit: heldBack.byLimit }),
+    ...each('queue_paused', 'operation', { add: Number(paused.add), poll: Number(paused.poll) }),
     ...each('queue_groups', 'state', { ...groups }),
     { name: 'queue_paused_tasks', labels: { queue: label }, value: tasks.paused },
     ...each('queue_batches', 'state', { ...batches }),
+    { name: 'queue_completed', labels: { queue: label }, value: completed.kept },
   ]
 }
 

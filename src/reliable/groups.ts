@@ -21,7 +21,7 @@ export interface GroupCounts {
   readonly rateLimit: StoredRateLimit | null
 }
 
-/** The messages that a limit or a pause holds back, and the numbers of groups and batches. */
+/** The messages that a limit or a pause holds back, what is paused, and the numbers of groups, batches and kept completed messages. */
 export interface QueueTotals {
   /** Visible messages that no consumer could get now. */
   readonly heldBack: {
@@ -44,6 +44,10 @@ export interface QueueTotals {
     /** Finished batches that are not forgotten yet. */
     readonly finished: number
   }
+  /** The operations of the queue that `disableOperation` has paused. */
+  readonly paused: { readonly add: boolean; readonly poll: boolean }
+  /** The completed messages that `getCompleted` and `listCompleted` can read. */
+  readonly completed: { readonly kept: number }
 }
 
 const LIMITS = ['groupConcurrency', 'groupRateLimit']
@@ -91,8 +95,16 @@ export class Groups {
   }
 
   async totals(): Promise<QueueTotals> {
-    const { paused, limited, groups, batches, pausedTasks } = await this.#store.queueTotals()
-    return { heldBack: { byPause: paused, byLimit: limited }, groups, tasks: { paused: pausedTasks }, batches }
+    const { paused, limited, groups, batches, pausedTasks, addPaused, pollPaused, completed } =
+      await this.#store.queueTotals()
+    return {
+      heldBack: { byPause: paused, byLimit: limited },
+      groups,
+      tasks: { paused: pausedTasks },
+      batches,
+      paused: { add: addPaused, poll: pollPaused },
+      completed: { kept: completed },
+    }
   }
 
   async counts(group: string): Promise<GroupCounts> {

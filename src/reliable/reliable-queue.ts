@@ -932,8 +932,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * The visible messages that a pause or a limit holds back, and the numbers of groups and batches, as in the
-   * metrics. One script examines up to 500 groups that may have a message, and as many paused ones; messages of further
+   * The visible messages that a pause or a limit holds back, whether the queue is paused, and the numbers of groups, paused tasks, batches and kept
+   * completed messages, as in the metrics. One script examines up to 500 groups that may have a message, and as many paused ones; messages of further
    * groups count as not held back.
    *
    * @throws ConnectionError `ERR_CONNECTION`

@@ -89,6 +89,8 @@ export class ShardReads<T> {
         unfinished: sum(({ batches }) => batches.unfinished),
         finished: sum(({ batches }) => batches.finished),
       },
+      paused: { add: all.some(({ paused }) => paused.add), poll: all.some(({ paused }) => paused.poll) },
+      completed: { kept: sum(({ completed }) => completed.kept) },
     }
   }
 }

@@ -35,6 +35,10 @@ export interface TotalsReply {
   /** Messages in flight, including those whose visibility timeout has ended until they come back. */
   readonly inFlight: number
   readonly pausedTasks: number
+  /** Completed messages that the queue keeps. */
+  readonly completed: number
+  readonly addPaused: boolean
+  readonly pollPaused: boolean
   readonly groups: { readonly ready: number; readonly later: number; readonly paused: number }
   readonly batches: { readonly unfinished: number; readonly finished: number }
   /** When the rate of the queue admits the next claim, epoch milliseconds; `null` for now. */
@@ -70,13 +74,16 @@ function asTotals(reply: unknown): TotalsReply {
   const [visible = 0, paused = 0, limited = 0, ready = 0, later = 0, pausedGroups = 0, ...rest] = list
     .slice(0, -1)
     .map(asInteger)
-  const [unfinished = 0, finished = 0, inFlight = 0, pausedTasks = 0] = rest
+  const [unfinished = 0, finished = 0, inFlight = 0, pausedTasks = 0, completed = 0, add = 0, poll = 0] = rest
   return {
     visible,
     paused,
     limited,
     inFlight,
     pausedTasks,
+    completed,
+    addPaused: add === 1,
+    pollPaused: poll === 1,
     groups: { ready, later, paused: pausedGroups },
     batches: { unfinished, finished },
     opensAt: asTime(list.at(-1)),

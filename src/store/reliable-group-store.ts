@@ -118,13 +118,13 @@ export class ReliableGroupStore {
     return { ready, later: asInteger(wakes), paused: asInteger(pauses), pausedTasks: asInteger(tasks) }
   }
 
-  /** Counts the messages held back by limits and pauses, and the groups and batches. */
+  /** Counts the messages held back by limits and pauses, the groups and batches, and the completed messages that are kept. */
   queueTotals(): Promise<TotalsReply> {
     const { config, inFlight, due, rate, groupOrder, groupTurns, groupWakes, groups, groupPauses } = this.#keys
-    const { batches, batchesAt, taskPauses } = this.#keys
+    const { batches, batchesAt, taskPauses, completedAt } = this.#keys
     const keys = {
       ...{ config, inFlight, ...dueKeysOf(due), rate, groupOrder, groupTurns, groupWakes, groups, groupPauses },
-      ...{ batches, batchesAt, taskPauses },
+      ...{ batches, batchesAt, taskPauses, completedAt },
     }
     const args = { nowMs: scriptTime(this.#settings), most: LOOKED_AT }
     return run(this.#sender, scripts.totals, keys, args, { resend: 'reads' })

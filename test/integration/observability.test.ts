@@ -111,6 +111,31 @@ describe('observability', () => {
       expect(after.length, 'as many series as before').to.equal(before.length)
     })
 
+    it('counts the completed messages that are kept, and says which operations are paused', async () => {
+      const { client, queue, name } = make()
+      const { register } = prometheusMetrics(client, { queues: [queue] })
+      const lines = async () => (await register.metrics()).split('\n').filter((line) => line.includes(`"${name}"`))
+      await queue.setConfig({ keepCompleted: 2 })
+      for (let n = 0; n < 3; n++) {
+        await queue.add(`${n}`)
+        await (await queue.poll())?.acknowledge()
+      }
+      expect(await lines()).to.include.members([
+        `redelayed_queue_completed{queue="${name}"} 2`,
+        `redelayed_queue_paused{queue="${name}",operation="add"} 0`,
+        `redelayed_queue_paused{queue="${name}",operation="poll"} 0`,
+      ])
+      await queue.setConfig({ keepCompletedFor: 1 })
+      await queue.disableOperation('poll')
+      await eventually(async () =>
+        expect(await lines()).to.include.members([
+          `redelayed_queue_completed{queue="${name}"} 0`,
+          `redelayed_queue_paused{queue="${name}",operation="add"} 0`,
+          `redelayed_queue_paused{queue="${name}",operation="poll"} 1`,
+        ]),
+      )
+    })
+
     it('measures delayed queues too', async () => {
       const { client, delayed, queue } = makePair('compact')
       const { register } = prometheusMetrics(client, { queues: [delayed] })
@@ -236,6 +261,8 @@ describe('observability', () => {
       expect(pointsOf('attempts')[0]?.value).to.include({ count: 4 })
       const dead = pointsOf('queue_messages').find(({ attributes }) => attributes['state'] === 'dead')
       expect(dead).to.deep.include({ value: 1, attributes: { queue: name, state: 'dead' } })
+      expect(pointsOf('queue_completed')[0]).to.deep.include({ value: 0, attributes: { queue: name } })
+      expect(pointsOf('queue_paused').map(({ attributes }) => attributes['operation'])).to.have.members(['add', 'poll'])
       const unitOf = (metric: string) =>
         metrics.find(({ descriptor }) => descriptor.name === `redelayed.${metric}`)?.descriptor.unit
       expect(unitOf('queue_oldest_seconds')).to.equal('s')

@@ -480,6 +480,17 @@ for (const where of ['one server', 'a cluster']) {
       expect((await handled(queue, 20)).length).to.equal(20)
     })
 
+    it('adds up the completed messages that its shards keep, and is paused where one of them is', async () => {
+      const { queue } = open()
+      await queue.setConfig({ keepCompleted: 100 })
+      await queue.addMany(numbers(30).map((payload) => ({ payload })))
+      await handled(queue, 30)
+      await queue.shards[1]!.disableOperation('poll')
+      expect(await queue.totals()).to.deep.include({ completed: { kept: 30 }, paused: { add: false, poll: true } })
+      await queue.shards[0]!.disableOperation('add')
+      expect((await queue.totals()).paused).to.deep.equal({ add: true, poll: true })
+    })
+
     it('pauses a group in all shards', async () => {
       const { queue } = open()
       await queue.pauseGroup('t')
@@ -493,6 +504,7 @@ for (const where of ['one server', 'a cluster']) {
       const { visible: resumed } = await queue.shards[0]!.countsOfGroup('t')
       expect(totals.heldBack).to.deep.equal({ byPause: 60 - resumed, byLimit: 0 })
       expect(totals.groups.paused).to.equal(queue.shards.length - 1)
+      expect([totals.paused, totals.completed]).to.deep.equal([{ add: false, poll: false }, { kept: 0 }])
       await queue.resumeGroup('t')
       expect(await queue.pausedGroups()).to.deep.equal([])
       expect((await handled(queue, 60)).length).to.equal(60)

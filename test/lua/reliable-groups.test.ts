@@ -1361,7 +1361,20 @@ describe('messages with groups', () => {
             groups: { ready: 0, later: 0, paused: 0 },
           },
           ...{ batches: { unfinished: 0, finished: 0 }, opensAt: null },
+          ...{ completed: 0, addPaused: false, pollPaused: false },
         })
+      })
+
+      it('completed messages that are kept and not too old, and the paused operations', async () => {
+        const queue = await made()
+        const times = [NOW - 1_000, NOW - 500, NOW - 499, NOW]
+        await rig.redis.zadd(queue.keys.completedAt, ...times.flatMap((at) => [at, `at ${at}`]))
+        expect(await all(queue)).to.include({ completed: 4, addPaused: false, pollPaused: false, inFlight: 0 })
+        await rig.redis.hset(queue.keys.config, { keepCompletedFor: '500', addPaused: '1' })
+        expect(await all(queue)).to.include({ completed: 3, addPaused: true, pollPaused: false })
+        expect(await all(queue, NOW + 1)).to.include({ completed: 2 })
+        await rig.redis.hset(queue.keys.config, { keepCompletedFor: 'x', addPaused: '0', pollPaused: '1' })
+        expect(await all(queue)).to.include({ completed: 4, addPaused: false, pollPaused: true })
       })
 
       it('messages held back by limits of groups, and by those of the queue', async () => {

@@ -1,5 +1,5 @@
--- Count the visible messages, those of them that a pause or a limit holds back, and the groups and batches.
--- Changes nothing.
+-- Count the visible messages, those of them that a pause or a limit holds back, the groups and batches, and the completed messages that
+-- are kept. Changes nothing.
 --
 -- KEYS[1] config    hash  the queue's settings
 -- KEYS[2] inFlight  zset  priority and id -> when its visibility ends, epoch ms
@@ -23,12 +23,14 @@
 -- KEYS[20] batches    hash  the batch of a message, the counts of a batch, its last message: see shared/batches.lua
 -- KEYS[21] batchesAt  zset  finished batch -> when, epoch ms
 -- KEYS[22] taskPauses  zset  paused task -> its number
+-- KEYS[23] completedAt  zset  id of a completed message -> when, epoch ms
 --
 -- ARGV[1] nowMs  integer  the caller's clock, or -1 for the server's
 -- ARGV[2] most   integer  the most groups with a possible message to examine, and the most paused ones; messages of further groups count as not held back
 --
 -- returns {visible, visible held back by a pause, by a limit, groups with a turn, groups that wait for a time, paused groups, batches
---   that have not finished, batches that have, messages in flight, paused tasks, when the rate of the queue admits the next claim as text, or "" for now}
+--   that have not finished, batches that have, messages in flight, paused tasks, completed messages that are kept, 1 if adding is paused, 1 if
+--   polling is paused, when the rate of the queue admits the next claim as text, or "" for now}
 local config, inFlight = KEYS[1], KEYS[2]
 local due = {KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]}
 local turns, wakes, pauses = KEYS[16], KEYS[17], KEYS[19]
@@ -50,7 +52,7 @@ local turns, wakes, pauses = KEYS[16], KEYS[17], KEYS[19]
 -- include shared/groups.lua
 
 local now, most = milliseconds(ARGV[1]), tonumber(ARGV[2])
-local settings = stored(config, 'pollPaused', 'concurrency', 'rateLimit', 'grouped', 'groupConcurrency', 'groupRateLimit', 'tasks')
+local settings = stored(config, 'pollPaused', 'concurrency', 'rateLimit', 'grouped', 'groupConcurrency', 'groupRateLimit', 'tasks', 'addPaused', 'keepCompletedFor')
 local plain = 0
 for _, schedule in ipairs(due) do plain = plain + redis.call('ZCOUNT', schedule, '-inf', now) end
 local grouped = redis.call('ZCOUNT', KEYS[13], '-inf', now)
@@ -128,10 +130,15 @@ end
 local visible = plain + grouped + setAside
 if settings.pollPaused == '1' then paused, available = visible, 0 end
 
+-- those that are too old stay until the next acknowledgement removes them
+local age = setting(settings.keepCompletedFor, 1)
+local completed = redis.call('ZCOUNT', KEYS[23], age and now - age or '-inf', '+inf')
+
 local isShort = redis.call('HSTRLEN', KEYS[20], 'n') <= 16
 local unfinished = isShort and setting(redis.call('HGET', KEYS[20], 'n'), 0) or 0
 local ready = redis.call('ZCARD', turns) - (redis.call('ZSCORE', turns, '') and 1 or 0)
 return {
   visible, paused, math.max(0, visible - paused - available), ready, redis.call('ZCARD', wakes), redis.call('ZCARD', pauses), unfinished,
-  redis.call('ZCARD', KEYS[21]), redis.call('ZCARD', inFlight), pausedTasks, opens
+  redis.call('ZCARD', KEYS[21]), redis.call('ZCARD', inFlight), pausedTasks, completed, settings.addPaused == '1' and 1 or 0,
+  settings.pollPaused == '1' and 1 or 0, opens
 }
