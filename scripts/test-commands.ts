@@ -131,6 +131,7 @@ async function runAll(): Promise<void> {
   const client = createClient({ url: redis.url })
   for (const name of ['orders', 'reminders']) client.getDelayedQueue(client.getBlockingQueue(name))
   await client.getShardedReliableQueue('sharded', { shards: 12 }).setConfig({ visibilityTimeout: 30_000 })
+  await client.getReliableQueue<string>('imports').add('a row', { group: 'tenant-7' })
   const admin = new Redis(redis.url)
   await admin.config('SET', 'appendonly', 'yes')
   admin.disconnect()
@@ -189,7 +190,7 @@ async function runBlock(
   mails: ReliableQueue<string>,
 ): Promise<string | undefined> {
   for (const line of lines) {
-    if (/^npx redelayed (redrive|move|batch) /.test(line)) await fill(mails)
+    if (/^npx redelayed (redrive|move|batch|message|completed|config) /.test(line)) await fill(mails)
     const command = runnable(line, place).replaceAll(
       /<[a-z ]+>/g,
       (placeholder) => valueOf(placeholder, printed) ?? placeholder,

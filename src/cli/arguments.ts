@@ -5,12 +5,22 @@
  */
 const MARK = '\0'
 
-const FLAGS = new Set(['--json', '--cluster', '--fix', '--yes', '--help', '-h', '--version', '-v'])
+const FLAGS = new Set(['--json', '--cluster', '--fix', '--yes', '--paused', '--help', '-h', '--version', '-v'])
 const NEGATIVE_NUMBER = /^-[\d.]/
 /** Options whose values can be any text. */
 const TEXTS = /^(--id|--group|--task)(?:=(.*))?$/s
-/** A word that begins with `-` and is longer than any option. */
+/** A word that begins with `-` and is as long as a ticket. */
 const TICKET = /^-[\w-]{17,}$/
+/** The options that are as long as a ticket. */
+const LONG_OPTIONS = new Set([
+  '--visibility-timeout',
+  '--max-message-bytes',
+  '--keep-dead-letters',
+  '--keep-dead-letters-for',
+  '--keep-completed-for',
+  '--group-concurrency',
+  '--group-rate-limit',
+])
 
 export function protect(argv: readonly string[]): string[] {
   const end = argv.indexOf('--')
@@ -32,6 +42,7 @@ function protectWords(words: readonly string[]): string[] {
 
 function protectWord(word: string): string {
   if (FLAGS.has(word)) return `${word}=true`
+  if (LONG_OPTIONS.has(word)) return word
   return NEGATIVE_NUMBER.test(word) || TICKET.test(word) ? MARK + word : word
 }
 

@@ -31,20 +31,22 @@ export function textOption(options: RawOptions, name: string): string | undefine
 }
 
 /** Parses `1500`, `500ms`, `1.5s`, `2m`, `1h` or `1d` into milliseconds. */
-export function parseDelay(text: string): number {
+export function parseDelay(text: string, what = 'delay'): number {
   const millis = millisOfText(/[a-z]$/.test(text) ? text : `${text}ms`)
   if (Number.isSafeInteger(millis)) return millis
-  throw new UsageError(`delay: expected whole milliseconds such as 1500, 500ms, 5s, 2m, 1h or 1d, got ${quoted(text)}`)
+  throw new UsageError(
+    `${what}: expected whole milliseconds such as 1500, 500ms, 5s, 2m, 1h or 1d, got ${quoted(text)}`,
+  )
 }
 
 export function parseLimit(text: string | undefined, otherwise: number, max: number): number {
   return text === undefined ? otherwise : parseWhole('--limit', text, max)
 }
 
-export function parseWhole(what: string, text: string, max: number): number {
+export function parseWhole(what: string, text: string, max: number, least = 1): number {
   const number = /^\d{1,9}$/.test(text) ? Number(text) : NaN
-  if (number >= 1 && number <= max) return number
-  throw new UsageError(`${what}: expected a whole number from 1 to ${max}, got ${quoted(text)}`)
+  if (number >= least && number <= max) return number
+  throw new UsageError(`${what}: expected a whole number from ${least} to ${max}, got ${quoted(text)}`)
 }
 
 /** Parses `--count` and `--id`, of which only one can be given. */

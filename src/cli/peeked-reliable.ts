@@ -14,17 +14,12 @@ import { inLargestUnit } from '../duration.js'
 import { printable } from '../text.js'
 import { isoTime, moment, preview, table } from './output.js'
 import { heading } from './peeked-delayed.js'
-import { groupLine } from './reliable.js'
-import { orUndecodable, Undecodable } from './undecodable.js'
+import { groupLine, taskLine } from './reliable.js'
+import { messageDocument, progressCell, shown, undecodableOf, valueCell, type ShownMessage } from './shown-message.js'
+import type { Undecodable } from './undecodable.js'
 
 const MOST_ID = 60
 const MOST_REASON = 100
-
-interface ShownMessage extends Omit<QueuedMessage, 'payload' | 'problem'> {
-  /** The name of the shard, or of the queue. */
-  readonly queue: string
-  readonly payload: unknown
-}
 
 /** The next messages of a reliable queue, of all its shards together. */
 interface PeekedReliable {
@@ -70,9 +65,8 @@ export async function peekReliable(
       .sort(byTime)
       .slice(0, limit),
   }
-  const undecodable = Object.values(parts)
-    .flat()
-    .flatMap(({ payload }) => (payload instanceof Undecodable ? [payload] : []))
+  const shownOnes = Object.values(parts).flat()
+  const undecodable = undecodableOf(shownOnes.flatMap(({ payload, progress }) => [payload, progress?.value]))
   const figures = sumOfReliable(all.map((one) => one.figures))
   return { figures, limits: sumOfLimits(all.map((one) => one.limits)), isSharded, ...parts, undecodable }
 }
@@ -89,8 +83,8 @@ export function reliablePeekDocument({
     ...figures,
     ...(limits ?? { limits: null, heldBack: null, batches: null }),
     nextAtTime: isoTime(figures.nextAt),
-    messages: [...visible, ...delayed, ...inFlight].map(document),
-    deadLetters: deadLetters.map(document),
+    messages: [...visible, ...delayed, ...inFlight].map(messageDocument),
+    deadLetters: deadLetters.map(messageDocument),
   }
 }
 
@@ -127,6 +121,7 @@ export function reliableLines({ figures, limits, isSharded, ...parts }: PeekedRe
   return [
     ...(figures.pollPaused ? ['Polling is disabled: no consumer gets a message.'] : []),
     ...groupLine(figures.groups, 'Groups'),
+    ...taskLine(figures.tasks, 'Tasks'),
     ...(limits === null ? [] : limitLines(limits)),
     ...part('visible', figures.visible, visible, 'next delivered first', 'VISIBLE SINCE'),
     ...part('delayed', figures.delayed, delayed, 'next due first', 'VISIBLE AT'),
@@ -139,33 +134,28 @@ function byTime(a: ShownMessage, b: ShownMessage): number {
   return byNumber(a.visibleAt, b.visibleAt)
 }
 
-/** A message to show; an undecodable payload and an unreadable record become an `Undecodable`. */
-function shown(queue: string, { payload, problem, ...rest }: QueuedMessage, codec: Codec): ShownMessage {
-  const value = problem === null ? orUndecodable(codec).decode(payload) : new Undecodable(payload, problem)
-  return { queue, ...rest, payload: value }
-}
-
-function document({ payload, visibleAt, failures, ...message }: ShownMessage): object {
-  return {
-    ...message,
-    visibleAt,
-    visibleAtTime: isoTime(visibleAt),
-    failures: failures.map(({ attempt, at, reason }) => ({ attempt, at: isoTime(at.getTime()), reason })),
-    ...(payload instanceof Undecodable ? { payload: null, undecodable: payload.document } : { payload }),
-  }
-}
-
 function messageTable(messages: readonly ShownMessage[], now: number, isSharded: boolean, time: string): string[] {
   if (messages.length === 0) return []
-  const headings = ['ID', 'PRIORITY', 'ATTEMPTS', 'HEADERS', 'PAYLOAD', 'LAST FAILURE']
-  const rows = messages.map(({ queue, id, visibleAt, priority, attempts, headers, payload, failures }) => [
+  // most consumers report none
+  const hasProgress = messages.some(({ progress }) => progress !== null)
+  const headings = [
+    'ID',
+    'PRIORITY',
+    'ATTEMPTS',
+    'HEADERS',
+    'PAYLOAD',
+    ...(hasProgress ? ['PROGRESS'] : []),
+    'LAST FAILURE',
+  ]
+  const rows = messages.map(({ queue, id, visibleAt, priority, attempts, headers, payload, progress, failures }) => [
     `  ${moment(visibleAt, now)}`,
     ...(isSharded ? [printable(queue)] : []),
     printable(id, MOST_ID),
     String(priority),
     String(attempts),
     Object.keys(headers).length === 0 ? '-' : preview(headers),
-    payload instanceof Undecodable ? payload.line : preview(payload),
+    valueCell(payload),
+    ...(hasProgress ? [progressCell(progress, now)] : []),
     printable(failures.at(-1)?.reason || '-', MOST_REASON),
   ])
   return table([[`  ${time}`, ...(isSharded ? ['SHARD'] : []), ...headings], ...rows])

@@ -3,6 +3,10 @@ import { quoted } from '../text.js'
 import { protect, unprotect } from './arguments.js'
 import { batch } from './commands/batch.js'
 import { cancel } from './commands/cancel.js'
+import { completed } from './commands/completed.js'
+import { config, CONFIG_OPTIONS } from './commands/config.js'
+import { groups } from './commands/groups.js'
+import { message } from './commands/message.js'
 import { offer } from './commands/offer.js'
 import { doctor } from './commands/doctor.js'
 import { move } from './commands/move.js'
@@ -107,6 +111,46 @@ function define(cli: CAC): void {
     .command('batch <queue> <name>', 'Count the messages of a batch of a reliable queue by how they have ended')
     .example('  $ redelayed batch mails import-7')
     .action(batch)
+
+  withCodec(
+    cli.command('completed <queue>', 'Show the completed messages that a reliable queue keeps, with their results'),
+  )
+    .option('--limit <n>', `How many, 1 to ${MAX_LIMIT}`, { default: DEFAULT_LIMIT })
+    .option('--skip <n>', 'Leave out the latest n, to see the next page')
+    .example('  $ redelayed completed mails --limit 100 --skip 100')
+    .action(completed)
+
+  withCodec(
+    cli.command(
+      'message <queue> <id>',
+      'Show the message of an id: its state, progress, failures, and the result when it is completed',
+    ),
+  )
+    .example('  $ redelayed message mails welcome:ada')
+    .action(message)
+
+  cli
+    .command('groups <queue>', 'Count the messages of the groups of a reliable queue by their states')
+    .option('--limit <n>', `How many groups, 1 to ${MAX_LIMIT} (default: ${DEFAULT_LIMIT})`)
+    .option('--paused', 'Only the paused groups')
+    .option('--group <name>', 'Only this group')
+    .example('  $ redelayed groups mails --paused')
+    .example('  $ redelayed groups mails --group tenant-7')
+    .action(groups)
+
+  const configuring = cli.command(
+    'config <queue>',
+    'Show the configuration of a reliable queue for all processes, and change it; the value default removes a setting',
+  )
+  for (const [option, help] of CONFIG_OPTIONS) configuring.option(option, help)
+  configuring
+    .option('--shards <n>', 'Of a sharded queue: how many shards its processes give, former ones too')
+    .option('--yes', 'Do not ask before a lower bound removes kept messages')
+    .example('  $ redelayed config mails')
+    .example('  $ redelayed config mails --concurrency 5 --rate-limit 100/1m')
+    .example('  $ redelayed config mails --keep-completed 1000 --keep-completed-for 1h')
+    .example('  $ redelayed config mails --concurrency default')
+    .action(config)
 
   withOperation(
     cli.command('pause <queue>', 'Let no consumer of a reliable queue get a message, in any process, until resume'),

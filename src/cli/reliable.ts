@@ -10,6 +10,8 @@ type Families = readonly MeasuredFamily<ReliableFigures>[]
 const HEADINGS = ['RELIABLE QUEUE', 'VISIBLE', 'DELAYED', 'NEXT DUE', 'IN FLIGHT', 'DEAD', 'REPEATS', 'CHANGES']
 const GROUP_HEADINGS = ['CHANGES OF', 'GROUP', 'TO READ', 'TO ACKNOWLEDGE', 'READERS', 'LAST ASKED']
 const UNKNOWN = '?'
+/** The most paused tasks to name in a line. */
+const MOST_TASKS = 10
 
 /** A table with a row for each queue and each shard; empty without queues. */
 export function reliableTable(families: Families): string[] {
@@ -74,10 +76,16 @@ export function pausedLines(families: Families): string[] {
 /** One line for each queue with paused tasks. */
 export function taskLines(families: Families): string[] {
   return families.flatMap(({ queue, figures }) =>
-    figures instanceof RedelayedError || figures.tasks.paused === 0
-      ? []
-      : [`${printable(queue)}: ${figures.tasks.paused} of its tasks paused in all processes.`],
+    figures instanceof RedelayedError ? [] : taskLine(figures.tasks, `${printable(queue)}: tasks`),
   )
+}
+
+/** The line about paused tasks; none without any. */
+export function taskLine({ paused, names }: ReliableFigures['tasks'], what: string): string[] {
+  if (paused === 0) return []
+  const some = names.slice(0, MOST_TASKS).map((name) => quoted(name))
+  const others = paused > some.length ? ` and ${paused - some.length} more` : ''
+  return [`${what}: ${paused} paused in all processes: ${some.join(', ')}${others}.`]
 }
 
 /** One line for each queue with groups. */

@@ -2,13 +2,14 @@ import { deadLettersOf, reliableKeys } from '../keys.js'
 import { RedelayedError } from '../errors.js'
 import { resolveSettings } from '../options.js'
 import { CONFIG_NAMES, readConfig, type StoredRateLimit } from '../reliable/config.js'
-import { asInteger } from '../store/replies.js'
+import { asArray, asBytes, asInteger } from '../store/replies.js'
 import { ReliableChangeStore } from '../store/reliable-change-store.js'
 import type { StatusReply } from '../store/reliable-change-scripts.js'
 import type { CountReply } from '../store/reliable-scripts.js'
-import { ReliableGroupStore, type GroupTotals } from '../store/reliable-group-store.js'
+import { MOST_PAUSED_TASKS, ReliableGroupStore, type GroupTotals } from '../store/reliable-group-store.js'
 import { ReliableStore } from '../store/reliable-store.js'
 import type { Sender } from '../store/sender.js'
+import { firstWithin } from './within-bytes.js'
 
 /** The counts of a reliable queue. */
 export interface ReliableFigures extends Omit<CountReply, 'firstVisibleAt' | 'asides'> {
@@ -18,9 +19,15 @@ export interface ReliableFigures extends Omit<CountReply, 'firstVisibleAt' | 'as
   readonly nextAt: number | null
   readonly repeats: RepeatFigures
   readonly groups: Omit<GroupTotals, 'pausedTasks'>
-  readonly tasks: { readonly paused: number }
+  readonly tasks: PausedTasks
   /** The change stream; `null` if the queue keeps no changes and there are none. */
   readonly changes: StatusReply | null
+}
+
+/** The paused tasks of a queue: how many, and the names of the first `MOST_NAMES`. */
+export interface PausedTasks {
+  readonly paused: number
+  readonly names: readonly string[]
 }
 
 export interface RepeatFigures {
@@ -31,8 +38,10 @@ export interface RepeatFigures {
 
 /** The age of a tick without a message that counts as stuck: a polling consumer prepares messages in milliseconds. */
 const STUCK_MS = 10_000
+/** The most names of paused tasks to read. */
+const MOST_NAMES = 100
 
-/** Measures a queue with nine short commands, whatever its size. */
+/** Measures a queue with nine short commands, whatever its size, and with a few more if tasks are paused. */
 export async function measureReliable(sender: Sender, name: string): Promise<ReliableFigures> {
   const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
   const store = new ReliableStore(sender, resolveSettings({}), { keys, dead }, '')
@@ -51,9 +60,18 @@ export async function measureReliable(sender: Sender, name: string): Promise<Rel
     nextAt: firstVisibleAt !== null && firstVisibleAt > now ? firstVisibleAt : null,
     repeats: { stored: asInteger(stored), stuck: asInteger(stuck) },
     groups,
-    tasks: { paused: pausedTasks },
+    tasks: { paused: pausedTasks, names: pausedTasks === 0 ? [] : await pausedTaskNames(sender, keys.taskPauses) },
     changes: status.epoch === null && status.length === 0 ? null : status,
   }
+}
+
+/** The names of the first paused tasks, in pages, because another program can have written names of any size. */
+async function pausedTaskNames(sender: Sender, key: string): Promise<string[]> {
+  const read = async (from: number, count: number): Promise<Buffer[]> => {
+    const args = [key, '1', String(MOST_PAUSED_TASKS), 'LIMIT', String(from), String(count)]
+    return asArray(await sender.call('ZRANGEBYSCORE', args, { resend: 'reads' })).map(asBytes)
+  }
+  return (await firstWithin(read, ({ length }) => length, MOST_NAMES)).map(String)
 }
 
 /** The limits of a queue and of its groups, the messages held back, and the batches. */
@@ -129,6 +147,10 @@ export function sumOfReliable(all: readonly ReliableFigures[]): Omit<ReliableFig
       later: sum(({ groups }) => groups.later),
       paused: sum(({ groups }) => groups.paused),
     },
-    tasks: { paused: Math.max(0, ...all.map(({ tasks }) => tasks.paused)) }, // a paused task is paused in all shards
+    // a paused task is paused in all shards
+    tasks: {
+      paused: Math.max(0, ...all.map(({ tasks }) => tasks.paused)),
+      names: [...new Set(all.flatMap(({ tasks }) => tasks.names))].slice(0, MOST_NAMES),
+    },
   }
 }

@@ -5,6 +5,7 @@ import { readFailures, type FailedAttempt } from '../reliable/failures.js'
 import { readRecord, type Headers } from '../reliable/record.js'
 import { ASIDE, ASIDE_ENDS } from '../store/due-keys.js'
 import { asArray, asBytes, asNumber } from '../store/replies.js'
+import type { ProgressReply } from '../store/reliable-scripts.js'
 import { ReliableStore, type StoredMessage } from '../store/reliable-store.js'
 import type { Sender } from '../store/sender.js'
 import { firstWithin, MOST_BYTES } from './within-bytes.js'
@@ -20,6 +21,10 @@ export interface QueuedMessage {
   readonly failures: readonly FailedAttempt[]
   readonly headers: Headers
   readonly payload: Buffer
+  /** The message's group; `null` for none. */
+  readonly group: string | null
+  /** The last progress that a consumer reported, encoded. */
+  readonly progress: ProgressReply | null
   readonly expiresAt: number | null
   /** Why the record cannot be read; then `payload` has the whole record. */
   readonly problem: string | null
@@ -30,8 +35,8 @@ export interface QueuedMessage {
  * 8 MiB at most of each kind.
  */
 export async function nextMessages(sender: Sender, name: string, limit: number): Promise<QueuedMessage[]> {
-  const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
-  const store = new ReliableStore(sender, resolveSettings({}), { keys, dead }, '')
+  const store = reliableStoreOf(sender, name)
+  const { keys } = store
   const begunAt = await store.now()
   const firstOf = (key: string, least: string, most: string): Promise<Scheduled[]> => {
     const read = async (from: number, count: number): Promise<Scheduled[]> => {
@@ -74,6 +79,12 @@ export function firstDeadLetters(sender: Sender, name: string, limit: number): P
   return nextMessages(sender, deadLettersOf(name), limit)
 }
 
+/** The keys and scripts of a queue, for reading. */
+export function reliableStoreOf(sender: Sender, name: string): ReliableStore {
+  const [keys, dead] = [reliableKeys(name), reliableKeys(deadLettersOf(name))]
+  return new ReliableStore(sender, resolveSettings({}), { keys, dead }, '')
+}
+
 /** Compares numbers, also infinite ones, which another program can have written. */
 export function byNumber(a: number, b: number): number {
   return a < b ? -1 : a > b ? 1 : 0
@@ -92,8 +103,9 @@ function asScheduled(reply: unknown): Scheduled[] {
   }))
 }
 
-function asQueued(message: StoredMessage, now: number): QueuedMessage {
-  const { id, visibleAt, inFlight, priority, attempts, failures, record } = message
+/** A stored message with its state at `now`. */
+export function asQueued(message: StoredMessage, now: number): QueuedMessage {
+  const { id, visibleAt, inFlight, priority, attempts, failures, progress, record } = message
   const known = {
     id: id.toString(),
     state: visibleAt <= now ? 'visible' : inFlight ? 'inFlight' : 'delayed',
@@ -101,12 +113,13 @@ function asQueued(message: StoredMessage, now: number): QueuedMessage {
     priority,
     attempts,
     failures: readFailures(failures),
+    progress,
   } as const
   try {
-    const { headers, payload, expiresAt } = readRecord(record)
-    return { ...known, headers, payload, expiresAt, problem: null }
+    const { headers, payload, expiresAt, group = null } = readRecord(record)
+    return { ...known, headers, payload, group, expiresAt, problem: null }
   } catch (error) {
     if (!(error instanceof RedelayedError)) throw error
-    return { ...known, headers: {}, payload: record, expiresAt: null, problem: error.message }
+    return { ...known, headers: {}, payload: record, group: null, expiresAt: null, problem: error.message }
   }
 }

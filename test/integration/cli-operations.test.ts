@@ -167,7 +167,9 @@ describe('the command line, on reliable queues', function () {
       for await (const { state } of queue.listAll({ state: 'visible' })) waiting.push(state)
       expect(waiting).to.deep.equal(['visible'])
       for await (const { id } of queue.listAll({ state: 'delayed' })) expect.fail(id)
-      expect((await inProcess(['stats', queue.name])).out).to.include(`${queue.name}: 1 of its tasks paused`)
+      expect((await inProcess(['stats', queue.name])).out).to.include(
+        `${queue.name}: tasks: 1 paused in all processes: "report".`,
+      )
       expect((await inProcess(['resume', queue.name, '--task', 'report'])).out).to.equal(
         `${queue.name}: the task "report" is resumed in all processes\n`,
       )
