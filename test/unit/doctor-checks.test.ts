@@ -72,7 +72,7 @@ const flow = (change: Partial<Figures>): Figures => ({
   ...{ now: 0, total: 0, visible: 0, delayed: 0, inFlight: 0 },
   ...{ oldestMs: 0, addPaused: false, pollPaused: false, repeats: { stored: 0, stuck: 0 } },
   groups: { ready: 0, later: 0, paused: 0 },
-  tasks: { paused: 0 },
+  tasks: { paused: 0, names: [] },
   ...change,
 })
 const kept = (change: Partial<ReliableState>): Finding[] =>
@@ -398,7 +398,12 @@ describe('what the doctor makes of what it saw', () => {
       ['warning place-lost'],
       /^1 message is in no schedule and not in flight, of 1,006\.$/,
     ],
-    ['paused tasks', kept({ figures: flow({ tasks: { paused: 2 } }) }), ['info tasks-paused'], /2 tasks are paused/],
+    [
+      'paused tasks',
+      kept({ figures: flow({ tasks: { paused: 2, names: ['mail', 'print'] } }) }),
+      ['info tasks-paused'],
+      /2 tasks are paused/,
+    ],
     ['groups with turns', kept({ figures: flow({ groups: { ready: 1, later: 2, paused: 0 } }) }), []],
     ['groups whose claims consumers have', kept({ claims: { counted: 3, held: 3, group: 'a', most: 2 } }), []],
     [
