@@ -84,6 +84,11 @@ export const NEEDED: readonly NeededGroup[] = [
     commands: [plain('CLUSTER|NODES')],
   },
   {
+    purpose: 'noticing that a node is not the one that the table of slots names',
+    onlyInCluster: true,
+    commands: [plain('CLUSTER|MYID')],
+  },
+  {
     purpose: 'deques',
     commands: [
       destination('LPUSH', 'x'),
