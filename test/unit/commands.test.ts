@@ -241,7 +241,8 @@ describe('Commands where ioredis may keep a command', () => {
         recover: async () => undefined,
       } as unknown as Topology
       const commands = new Commands(topology, resolveSettings({ connectTimeout: 500, commandTimeout: 500 }))
-      const call = (): Promise<unknown> => commands.call('GET', ['key'], { resend: 'reads' }).catch((thrown: unknown) => thrown)
+      const call = (): Promise<unknown> =>
+        commands.call('GET', ['key'], { resend: 'reads' }).catch((thrown: unknown) => thrown)
       return { commands, attempts, call }
     }
 
