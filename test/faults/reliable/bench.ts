@@ -187,8 +187,12 @@ export class ReliableBench extends Fleet<Role, Job> {
     await this.#drained()
     const again = (await this.#remains()).dead
     const ids = (all: Remains['dead']): string => JSON.stringify(all.map(({ id }) => id).sort())
-    if (ids(again) !== ids(dead))
-      throw new Error(`redriven were the dead letters ${ids(dead)}, and now there are ${ids(again)}`)
+    if (ids(again) === ids(dead)) return
+    const histories = new Map(this.histories())
+    const ended = dead.filter(({ name, id }) => !again.some((letter) => letter.name === name && letter.id === id))
+    throw new Error(
+      `redriven were the dead letters ${ids(dead)}, and now there are ${ids(again)}; histories: ${JSON.stringify(ended.map(({ name }) => histories.get(name)))}`,
+    )
   }
 
   async stop(): Promise<string[]> {

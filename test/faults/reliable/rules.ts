@@ -105,7 +105,9 @@ export const RULES = {
     if (late !== undefined && isTaken)
       return `was ${how}d at ${heardAt}, and an answer for the claim of ${late.from} counted`
     if (how !== 'cancel' && how !== 'remove') return undefined
-    const next = deliveries.find(({ from }) => from >= heardAt && from < (restored?.sentAt ?? Infinity))
+    // what was claimed in the same millisecond can have been claimed before it was removed
+    const goneAt = how === 'remove' ? heardAt + 1 : heardAt
+    const next = deliveries.find(({ from }) => from >= goneAt && from < (restored?.sentAt ?? Infinity))
     if (next !== undefined) return `was ${GONE[how]} at ${heardAt}, and delivered at ${next.from}`
     const isThere = left.has(id) || dead.some((letter) => letter.id === id)
     return isThere && restored === undefined ? `was ${GONE[how]} at ${heardAt}, and is there` : undefined
