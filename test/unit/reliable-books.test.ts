@@ -132,7 +132,8 @@ describe('the books of the reliable fault bench', () => {
     expect(wrongsOf([...held, ...removed(), ...answered(1, 'done', 700)]), 'no answer').to.deep.equal({})
     const denied = answered(1, 'done', 590, false)
     expect(wrongsOf([...held, ...removed(true), ...denied]), 'while it was removed').to.deep.equal({ denied: 1 })
-    expect(wrongsOf([...added(), ...removed(true), got(1, 602)])).to.deep.equal({ cancelled: 1 })
+    expect(wrongsOf([...added(), ...removed(true), got(1, 603)])).to.deep.equal({ cancelled: 1 })
+    expect(wrongsOf([...added(), ...removed(true), got(1, 602)]), 'claimed in the same millisecond').to.deep.equal({})
     expect(wrongsOf([...added(), ...removed(true)], { left: ['1'] })).to.deep.equal({ cancelled: 1 })
     const early = [...added(), got(1, 500), ...removed(false), ...answered(1, 'done', 601)]
     expect(wrongsOf(early), 'the consumer may have been first').to.deep.equal({})
