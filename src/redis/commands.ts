@@ -61,7 +61,7 @@ export class Commands implements Sender {
    * can no longer be carried out. Waits for another connection, within the time limit of a call that began then.
    */
   async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
-    while (this.isInTime(startedAt, waitMs) && this.#mayRepeat) {
+    while (this.isInTime(startedAt, waitMs) && this.#mayRepeat('undoes')) {
       await this.#topology.commands()
       const asked = this.#limited(this.#topology.isOver(key, startedAt)).catch(() => 'unreachable' as const)
       const isOver = await atMost(this.#msLeft(startedAt, waitMs), asked)
@@ -78,9 +78,12 @@ export class Commands implements Sender {
     return performance.now() - startedAt < this.#limit + waitMs
   }
 
-  /** A shutdown waits for the calls under way, and need not wait for repetitions of one after the other. */
-  get #mayRepeat(): boolean {
-    return performance.now() - this.#shutdownAt < this.#limit
+  /**
+   * A shutdown waits for the calls under way, and need not wait for repetitions of one after the other. It does for calls that are repeated only if they were
+   * not carried out: one of them may put a taken element back.
+   */
+  #mayRepeat(resend: CallOptions['resend']): boolean {
+    return resend === undefined || performance.now() - this.#shutdownAt < this.#limit
   }
 
   /** The remaining time of a call; Node's timers can be a millisecond early. */
@@ -326,10 +329,11 @@ export class Commands implements Sender {
     if (this.#closed || !this.isInTime(startedAt)) return false
     const recovering = this.#topology.recover()
     // silent nodes may be asked for the slots one after the other
-    const msLeft = this.#mayRepeat ? this.#msLeft(Math.min(startedAt, this.#shutdownAt)) : 0
+    const since = resend === undefined ? startedAt : Math.min(startedAt, this.#shutdownAt)
+    const msLeft = this.#mayRepeat(resend) ? this.#msLeft(since) : 0
     if (recovering !== undefined) await atMost(msLeft, recovering)
     else if (retries.left-- === 0) return false
-    if (!this.#mayRepeat) return false
+    if (!this.#mayRepeat(resend)) return false
     return resend !== 'undoes' || !mayBeCarriedOut(last) || (await this.#isOver(args, startedAt))
   }
 

@@ -223,11 +223,11 @@ describe('Commands where ioredis may keep a command', () => {
 
   describe('during a shutdown', () => {
     /** A client whose first attempt breaks off after a time, and whose later ones are never answered. */
-    function setUp(breaksAfterMs: number) {
+    function setUp(breaksAfterMs: number, error = 'Connection is closed.') {
       const attempts: Promise<unknown>[] = []
       const first = async (): Promise<never> => {
         await pause(breaksAfterMs)
-        throw new Error('Connection is closed.')
+        throw new Error(error)
       }
       const client = {
         callBuffer: () => {
@@ -243,7 +243,8 @@ describe('Commands where ioredis may keep a command', () => {
       const commands = new Commands(topology, resolveSettings({ connectTimeout: 500, commandTimeout: 500 }))
       const call = (): Promise<unknown> =>
         commands.call('GET', ['key'], { resend: 'reads' }).catch((thrown: unknown) => thrown)
-      return { commands, attempts, call }
+      const push = (): Promise<unknown> => commands.call('LPUSH', ['key', 'x']).catch((thrown: unknown) => thrown)
+      return { commands, attempts, call, push }
     }
 
     it('a repetition ends when the time of one call is over', async () => {
@@ -262,6 +263,14 @@ describe('Commands where ioredis may keep a command', () => {
       await pause(500)
       expect(await call()).to.be.instanceOf(ConnectionError)
       expect(attempts).to.have.lengthOf(1)
+    })
+
+    it('an element that is put back is sent again if it was not sent', async () => {
+      const { commands, attempts, push } = setUp(700, "Stream isn't writeable and enableOfflineQueue options is false")
+      commands.beginShutdown()
+      await pause(500)
+      expect(await push()).to.be.instanceOf(ConnectionError)
+      expect(attempts).to.have.lengthOf(2)
     })
   })
 

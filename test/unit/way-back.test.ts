@@ -11,6 +11,7 @@ function setUp(leads: (seed: number) => string | undefined, seeds = 3) {
   const used = new Set(['other'])
   const returns: number[] = []
   let looks = 0
+  let resolved: Promise<void> | undefined
   const duplicate = ({ port }: { port: number }) => ({
     status: 'end',
     on: () => {},
@@ -24,7 +25,10 @@ function setUp(leads: (seed: number) => string | undefined, seeds = 3) {
   const cluster = {
     options: { slotsRefreshTimeout: 1_000 },
     nodes: () => [{ duplicate }],
-    resolveStartupNodeHostnames: async () => Array.from({ length: seeds }, (_, port) => ({ host: 'a', port })),
+    async resolveStartupNodeHostnames() {
+      await resolved
+      return Array.from({ length: seeds }, (_, port) => ({ host: 'a', port }))
+    },
   } as unknown as Cluster
   const wayBack = new WayBack({
     cluster,
@@ -41,7 +45,13 @@ function setUp(leads: (seed: number) => string | undefined, seeds = 3) {
     for (let passed = 0; passed < ms; passed += 250) await clock.advance(250)
   }
   leave()
-  return { clock, returns, wayBack, leave, advance, looks: () => looks }
+  /** Lets the look-up of the names take until the returned function is called. */
+  const slowDown = (): (() => void) => {
+    let end = (): void => {}
+    resolved = new Promise((resolve) => (end = resolve))
+    return end
+  }
+  return { clock, returns, wayBack, leave, advance, slowDown, looks: () => looks }
 }
 
 describe('the way back to a cluster', () => {
@@ -103,6 +113,26 @@ describe('the way back to a cluster', () => {
     const before = looks()
     await advance(600_000)
     expect(looks() - before).to.equal(10)
+  })
+
+  it('asks no more after a return during which it was asking', async () => {
+    const { advance, looks, wayBack, clock, slowDown } = setUp(() => 'own')
+    const answer = slowDown()
+    await advance(6_000)
+    wayBack.returned()
+    answer()
+    await advance(60_000)
+    expect(looks(), 'of the look under way').to.equal(3)
+    expect(clock.pending).to.deep.equal([])
+  })
+
+  it('knows the clusters that the client has left, and looks again after its end when the client leaves one', async () => {
+    const { advance, returns, wayBack, leave } = setUp(() => 'own')
+    expect([wayBack.hasLeft(['x', 'own']), wayBack.hasLeft(['other'])]).to.deep.equal([true, false])
+    wayBack.end()
+    leave()
+    await advance(20_000)
+    expect(returns).to.have.length(1)
   })
 
   it('ends', async () => {

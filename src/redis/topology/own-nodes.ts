@@ -91,6 +91,7 @@ export class OwnNodes {
    * of another cluster with the ids of the own one. A user may have no right to the command; servers that imitate a cluster may have no ids.
    */
   async #compare(node: Redis): Promise<void> {
+    if (this.#listeners.size === 0) return // a Cluster of the user, whose clients have ended
     const id = await (node.cluster('MYID') as Promise<unknown>).catch(() => undefined)
     const isKnown = typeof id !== 'string' || !NODE_ID.test(id) || this.#ids.size === 0 || this.#ids.has(id)
     if (!isKnown && this.#cluster.status === 'ready') this.#internals.refreshSlotsCache()
@@ -99,7 +100,10 @@ export class OwnNodes {
   /** Calls `listener` whenever another cluster is used than before, until the returned function is called. */
   onMoved(listener: () => void): () => void {
     this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.#wayBack.end()
+    }
   }
 
   /** The refresh of ioredis, which asks one node after the other until one returns a table that is accepted. */
@@ -150,7 +154,7 @@ export class OwnNodes {
 
   /** The configured addresses lead back to a cluster that was left: its tables are accepted again, and only these. */
   #goBack(ids: ReadonlySet<string>, seeds: readonly Seed[]): void {
-    if (isClosing(this.#cluster)) return
+    if (isClosing(this.#cluster) || this.#listeners.size === 0) return
     this.#leaving ??= this.#ids
     this.#ids = ids
     this.#since = undefined
@@ -193,8 +197,8 @@ export class OwnNodes {
     this.#since = undefined
     if (left === undefined || ids.some((id) => left.has(id))) return true
     this.#old = this.#cluster.nodes('all')
-    if (isNew) this.#wayBack.left(left)
-    else this.#wayBack.returned()
+    if (this.#wayBack.hasLeft(ids)) this.#wayBack.returned()
+    else this.#wayBack.left(left)
     return true
   }
 

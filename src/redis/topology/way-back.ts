@@ -46,7 +46,8 @@ export class WayBack {
   readonly #clock: Clock
   #former: readonly Ids[] = []
   #timer: unknown
-  #isEnded = false
+  /** Of the looks: one that was under way when the client moved means nothing any more. */
+  #round = 0
   #leftAt = 0
   #returnedAt = -Infinity
   #limitMs = LEAST_MS
@@ -71,34 +72,40 @@ export class WayBack {
     const [first, ...others] = this.#former.filter((each) => !isSame(each, ids))
     this.#former = [...(first === undefined ? [] : [first]), ...others.slice(2 - MAX_FORMER), ids]
     this.#leftAt = this.#clock.now()
-    this.#found = undefined
+    this.end()
     this.#lookIn(LOOK_MS)
   }
 
   /** The client uses a cluster again that it had left. */
   returned(): void {
-    this.#clock.clearTimeout(this.#timer)
+    this.end()
     const now = this.#clock.now()
     this.#limitMs = now - this.#returnedAt < QUIET_MS ? Math.min(MOST_MS, 2 * this.#limitMs) : 2 * LEAST_MS
     this.#returnedAt = now
-    this.#found = undefined
   }
 
+  /** Whether the client has left the cluster with these node ids before. */
+  hasLeft(ids: readonly string[]): boolean {
+    return this.#former.some((former) => ids.some((id) => former.has(id)))
+  }
+
+  /** Looks no more, until the client leaves a cluster again. */
   end(): void {
-    this.#isEnded = true
+    this.#round++
+    this.#found = undefined
     this.#clock.clearTimeout(this.#timer)
   }
 
   #lookIn(ms: number): void {
     this.#clock.clearTimeout(this.#timer)
-    if (!this.#isEnded) this.#timer = this.#clock.setTimeout(() => void this.#look(), ms)
+    this.#timer = this.#clock.setTimeout(() => void this.#look(), ms)
   }
 
   async #look(): Promise<void> {
-    const leftAt = this.#leftAt
+    const [round, leftAt] = [this.#round, this.#leftAt]
     const seeds = await this.#seeds()
     const tables = (await Promise.all(seeds.map((seed) => this.#idsAt(seed)))).filter((ids) => ids !== undefined)
-    if (this.#isEnded || leftAt !== this.#leftAt) return
+    if (round !== this.#round) return
     const ids = this.#leadingTo(tables)
     const now = this.#clock.now()
     if (ids === undefined) this.#found = undefined
