@@ -1,5 +1,5 @@
 // `npm run build:server`: src/server -> src/server/dist, against the library as it was built, and the page into src/server/dist/ui. Builds beside
-// dist and changes the two over at the end, so that a service which starts meanwhile finds the old one or the new one, and never a half.
+// dist and changes the two over at the end, so that a service which starts meanwhile finds all modules: without it, they were missing for seconds.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -45,7 +45,7 @@ function changeOver(): void {
       renameSync(built, dist)
       break
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error
+      if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
     } finally {
       rmSync(old, { recursive: true, force: true })
     }

@@ -88,6 +88,8 @@ class IdsByTime {
   #from: number
   #page = FIRST_PAGE
   #read: Place[] = []
+  /** Each message that is completed meanwhile moves the others to a later place, so some come again. */
+  readonly #seen = new Set<string>()
 
   constructor(sender: Sender, part: Part, from: number) {
     this.#sender = sender
@@ -97,7 +99,12 @@ class IdsByTime {
 
   /** The next one, which stays until `take`. */
   async next(): Promise<Place | undefined> {
-    if (this.#read.length === 0) await this.#fill()
+    while (this.#read.length === 0 && (await this.#fill()));
+    return this.#read[0]
+  }
+
+  /** The next one, if it was read before. */
+  get peeked(): Place | undefined {
     return this.#read[0]
   }
 
@@ -105,21 +112,24 @@ class IdsByTime {
     this.#read.shift()
   }
 
-  /** Messages that are too old to be kept are after the others. */
-  async #fill(): Promise<void> {
+  /** False at the end. Messages that are too old to be kept are after the others. */
+  async #fill(): Promise<boolean> {
     const { queue, store, kept: last } = this.#part
     const most = Math.min(this.#page, last - this.#from)
-    if (most <= 0) return
+    if (most <= 0) return false
     const args = [store.keys.completedAt, String(this.#from), String(this.#from + most - 1), 'WITHSCORES']
     const flat = asArray(await this.#sender.call('ZREVRANGE', args, { resend: 'reads' }))
     let largest = 0
     for (let at = 0; at < flat.length; at += 2) {
-      const id = asBytes(flat[at])
-      largest = Math.max(largest, id.length)
-      this.#read.push({ queue, store, id: id.toString(), at: asNumber(flat[at + 1]) })
+      const bytes = asBytes(flat[at])
+      const id = bytes.toString()
+      largest = Math.max(largest, bytes.length)
+      if (!this.#seen.has(id)) this.#read.push({ queue, store, id, at: asNumber(flat[at + 1]) })
+      if (bytes.length <= SMALL) this.#seen.add(id)
     }
     this.#from += most
     this.#page = largest <= SMALL ? Math.min(2 * this.#page, MOST_PAGE) : FIRST_PAGE
+    return true
   }
 }
 
@@ -129,7 +139,7 @@ async function firstOf(walks: readonly IdsByTime[], skip: number, limit: number)
   for (let passed = 0; places.length < limit; passed++) {
     let latest: { readonly walk: IdsByTime; readonly place: Place } | undefined
     for (const walk of walks) {
-      const place = await walk.next()
+      const place = walk.peeked ?? (await walk.next()) // 256 shards and a large `skip` would wait hundreds of millions of times
       if (place !== undefined && (latest === undefined || byNumber(place.at, latest.place.at) > 0))
         latest = { walk, place }
     }

@@ -226,9 +226,12 @@ describe('the command line, looking into reliable queues', function () {
       await refused(2, /give --yes/, 'config', queue.name, '--keep-completed', 'default')
       await refused(2, /give --yes/, 'config', queue.name, '--keep-dead-letters-for', '1h')
       expect(await queue.getConfig()).to.deep.equal({ keepCompleted: 10 })
+      await refused(2, /give --yes/, 'config', queue.name, '--keep-completed-for', '1h')
       await text('config', queue.name, '--keep-completed', '11')
       await text('config', queue.name, '--keep-completed', 'default', '--yes')
       expect(await queue.getConfig()).to.deep.equal({})
+      await text('config', queue.name, '--keep-completed', '5', '--keep-completed-for', '1h') // none is kept
+      await text('config', queue.name, '--keep-completed', 'default', '--keep-completed-for', 'default', '--yes')
       await refused(2, /--concurrency: expected a whole number/, 'config', queue.name, '--concurrency', '0')
       await refused(2, /--rate-limit: expected a number and a time/, 'config', queue.name, '--rate-limit', '5')
       await refused(2, /--delay: expected/, 'config', queue.name, '--delay', '5x')

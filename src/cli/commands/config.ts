@@ -59,7 +59,7 @@ export async function config(queue: string, options: RawOptions): Promise<void> 
       parts = partsOf(target)
       if (isChange) {
         const before = await Promise.all(parts.map((part) => part.getConfig()))
-        const lowered = BOUNDS.filter((name) => before.some((stored) => isLowered(name, stored[name], changes[name])))
+        const lowered = BOUNDS.filter((name) => before.some((stored) => isLowered(name, stored, changes[name])))
         if (lowered.length > 0) {
           const question = `Set ${lowered.join(', ')} of ${quoted(queue)}, so that it can remove messages that it keeps now?`
           await confirm(question, options['yes'] === true)
@@ -100,8 +100,10 @@ function parsed(flag: string, kind: Kind, text: string): unknown {
 }
 
 /** Whether a setting bounds what is kept more closely than before; without `keepCompleted` the queue keeps none. */
-function isLowered(name: (typeof BOUNDS)[number], before: unknown, after: unknown): boolean {
+function isLowered(name: (typeof BOUNDS)[number], stored: StoredQueueConfig, after: unknown): boolean {
+  const before = stored[name]
   if (after === undefined) return false
+  if (name === 'keepCompletedFor' && typeof stored.keepCompleted !== 'number') return false // there are none
   const isNone = name === 'keepCompleted'
   const bound = (value: unknown): number => (typeof value === 'number' ? value : isNone ? 0 : Infinity)
   return bound(after) < bound(before)
