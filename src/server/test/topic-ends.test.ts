@@ -238,7 +238,9 @@ describe('a topic that is deleted', function () {
   it('a change of it that took too long has an unknown outcome if its queue has it already', async () => {
     const topics = await start()
     await topics.put('slow', {})
-    const { configure } = Topic.prototype as { configure: (this: Topic, how: { enable: boolean }) => Promise<void> }
+    const { configure } = Topic.prototype as {
+      configure: (this: Topic, ...how: Parameters<Topic['configure']>) => Promise<void>
+    }
     const now = performance.now.bind(performance)
     // so long that the lock is no longer certain
     Topic.prototype.configure = async function (this: Topic, how) {

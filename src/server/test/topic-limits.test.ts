@@ -65,6 +65,46 @@ describe('the limits of a topic', function () {
     expect(await queue.getConfig()).to.not.have.any.keys(Object.keys(LIMITS))
   })
 
+  /** What a program with the library has set. */
+  const OWN = { concurrency: 4, groupConcurrency: 2, keepCompleted: 9, maxSize: 1_000 }
+
+  it('of a program stay when its queue becomes a topic by the first push, and go with a PUT', async () => {
+    const queue = client.getReliableQueue(topic)
+    await queue.setConfig(OWN)
+    await queue.add('x', { id: 'done' })
+    await (await queue.poll())?.acknowledge()
+    expect((await push({ id: 'a' })).status).to.equal(201)
+    expect(await queue.getConfig()).to.include(OWN)
+    expect((await queue.getCompleted('done'))?.id).to.equal('done')
+    await put({ concurrency: 5 })
+    expect(await queue.getConfig()).to.include({ concurrency: 5 })
+    expect(await queue.getConfig()).to.not.have.any.keys('groupConcurrency', 'keepCompleted', 'maxSize')
+  })
+
+  it('of a program stay when an instance with a journal starts', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'redelayed-limits-'))
+    await put({ deliveryLimit: 7 })
+    const queue = client.getReliableQueue(topic)
+    await queue.setConfig({ ...OWN, deliveryLimit: 8 })
+    const late = await startTestService({ journal: `sqlite:${join(dir, 'journal.db')}` })
+    try {
+      expect((await late.ask('GET', `/v1/topics/${topic}`)).status).to.equal(200)
+      expect(await queue.getConfig(), 'it has set those of the topic').to.include({ ...OWN, deliveryLimit: 7 })
+    } finally {
+      await late.stop()
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+
+  it('go with the topic, so that a later one of its name has none', async () => {
+    await put({ ...LIMITS, deliveryLimit: 7 })
+    expect((await one.ask('DELETE', `/v1/topics/${topic}`)).status).to.equal(204)
+    expect((await push({ id: 'a' })).status).to.equal(201)
+    const config = await client.getReliableQueue(topic).getConfig()
+    expect(config).to.include({ deliveryLimit: TOPIC_DEFAULTS.deliveryLimit })
+    expect(config).to.not.have.any.keys(Object.keys(LIMITS))
+  })
+
   it('are refused beyond those of a reliable queue', async () => {
     const wrong = [
       ...['keepDeadLetters', 'keepCompleted', 'concurrency', 'groupConcurrency'].flatMap((name) =>

@@ -122,10 +122,15 @@ function orNull(is: (value: unknown) => boolean): (value: unknown) => boolean {
 /** How many recent changes a topic keeps for events. */
 const KEPT_EVENTS = 10_000
 
-/** The configuration of the topic's queue. With a journal, the journal decides which changes are kept. */
-export function queueConfigOf(settings: TopicSettings, hasJournal: boolean): ReliableQueueConfig {
-  const { shards: _, retryDelays: __, endpoint: ___, events, ...config } = settings
-  return hasJournal ? config : { ...config, changes: events && { keep: 'recent', maxLength: KEPT_EVENTS } }
+/** What the topic's queue has of the settings: `null` for what it does not have. */
+export function queueSettingsOf(settings: TopicSettings): Omit<ReliableQueueConfig, 'changes'> {
+  const { shards: _shards, retryDelays: _retryDelays, endpoint: _endpoint, events: _events, ...config } = settings
+  return config
+}
+
+/** What the topic's queue keeps for events. With a journal, the journal decides. */
+export function changesOf({ events }: TopicSettings): ReliableQueueConfig['changes'] {
+  return events && { keep: 'recent', maxLength: KEPT_EVENTS }
 }
 
 /** How long a message waits after delivery `attempt`, which counts from 1. */

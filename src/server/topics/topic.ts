@@ -4,6 +4,7 @@ import {
   type MessageState,
   type ReliableMessage,
   type ReliableQueue,
+  type ReliableQueueConfig,
   type ReliableQueueCounts,
   type ShardedReliableQueue,
 } from 'redelayed'
@@ -15,7 +16,7 @@ import { BODY, jsonBytes, ownRetryDelays, shownBody, type ShownBody } from './bo
 import { TopicError } from './errors.js'
 import type { DeadLetterJournal, TopicJournal } from './topic-journal.js'
 import { leaseText, type Lease } from './lease.js'
-import { queueConfigOf, retryDelayOf, type TopicSettings } from './topic-settings.js'
+import { changesOf, queueSettingsOf, retryDelayOf, type TopicSettings } from './topic-settings.js'
 
 export type TopicQueue = ReliableQueue<Uint8Array> | ShardedReliableQueue<Uint8Array>
 
@@ -127,10 +128,21 @@ export class Topic {
     return 'shards' in this.queue ? this.queue.shards : [this.queue]
   }
 
-  /** Writes the settings to the queues. `enable`: the topic is new, and an earlier one may have been paused. */
-  async configure({ enable }: { readonly enable: boolean }): Promise<void> {
-    await this.queue.setConfig(queueConfigOf(this.settings, this.journal !== undefined))
+  /**
+   * Writes the settings to the queues. `enable`: the topic is new, and an earlier one may have been paused. `removes`: also removes those that the topic
+   * does not have; a program may have set them, and without `keepCompleted` a queue forgets its results.
+   */
+  async configure({ enable, removes }: { readonly enable: boolean; readonly removes: boolean }): Promise<void> {
+    const config = Object.entries(queueSettingsOf(this.settings)).filter(([, value]) => removes || value !== null)
+    const changes = this.journal === undefined && { changes: changesOf(this.settings) }
+    await this.queue.setConfig({ ...(Object.fromEntries(config) as ReliableQueueConfig), ...changes })
     if (enable) await Promise.all([this.resume('push'), this.resume('receive')])
+  }
+
+  /** Removes its settings from the queues, or a later topic of this name would have them. */
+  async removeSettings(): Promise<void> {
+    const own = Object.entries(queueSettingsOf(this.settings)).filter(([, value]) => value !== null)
+    await this.queue.setConfig(Object.fromEntries(own.map(([name]) => [name, null])))
   }
 
   /** Resolves with the outcome of each message, or why it was not added, in order. */

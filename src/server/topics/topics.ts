@@ -149,7 +149,7 @@ export class Topics {
   /** Configures the queues with the settings of the registry: this instance's may be old. */
   async #configureAgain(name: string): Promise<void> {
     const known = await this.#look(name)
-    await known?.topic.configure({ enable: false })
+    await known?.topic.configure({ enable: false, removes: false })
   }
 
   async stop(): Promise<void> {
@@ -211,7 +211,8 @@ export class Topics {
     if (known !== undefined) return known.topic
     if (!create || !this.#options.createTopics) throw notFound(name)
     // takes the lock once, however many messages come for a new topic
-    const making = this.#making.get(name) ?? this.#create(name, TOPIC_DEFAULTS).finally(() => this.#making.delete(name))
+    const making =
+      this.#making.get(name) ?? this.#create(name, TOPIC_DEFAULTS, false).finally(() => this.#making.delete(name))
     this.#making.set(name, making)
     return (await making).known.topic
   }
@@ -245,14 +246,15 @@ export class Topics {
     const settings: TopicSettings = { ...TOPIC_DEFAULTS, ...given }
     const known = await this.#look(name)
     if (known === undefined) {
-      const { known: made, isNew } = await this.#create(name, settings)
+      const { known: made, isNew } = await this.#create(name, settings, true)
       return isNew ? { ...made, isNew } : undefined
     }
-    const changed = await this.#change(name, ({ shards }) => {
+    const change = ({ shards }: TopicSettings): TopicSettings => {
       if (given.shards !== undefined && given.shards !== shards)
         throw new TopicError('ERR_TOPIC_SHARDS', `the topic has ${shards} shards; the number cannot be changed`)
       return { ...settings, shards }
-    })
+    }
+    const changed = await this.#change(name, change, true)
     return changed && { topic: changed.topic, createdAt: changed.createdAt, isNew: false }
   }
 
@@ -264,14 +266,18 @@ export class Topics {
    */
   async setEndpoint(name: string, endpoint: string | null, only?: string): Promise<void> {
     await this.get(name) // a missing topic needs no lock
-    const changed = await this.#change(name, (before) =>
-      only === undefined || before.endpoint === only ? { ...before, endpoint } : undefined,
-    )
+    const change = (before: TopicSettings): TopicSettings | undefined =>
+      only === undefined || before.endpoint === only ? { ...before, endpoint } : undefined
+    const changed = await this.#change(name, change, false)
     if (changed === undefined) throw notFound(name)
   }
 
-  /** Changes settings under the lock, so that no request overwrites what another wrote since it read. `undefined` if the topic was just deleted. */
-  #change(name: string, change: (before: TopicSettings) => TopicSettings | undefined): Promise<Known | undefined> {
+  /** Changes settings under the lock, so that no request overwrites what another wrote since it read. `removes`: see `Topic.configure`. `undefined` if the topic was just deleted. */
+  #change(
+    name: string,
+    change: (before: TopicSettings) => TopicSettings | undefined,
+    removes: boolean,
+  ): Promise<Known | undefined> {
     return this.#withLock(name, async (assertFresh) => {
       const known = await this.#look(name)
       if (known === undefined) return undefined
@@ -280,7 +286,7 @@ export class Topics {
       const record = { settings, createdAt: known.createdAt }
       assertFresh()
       const used = await this.#use(name, record)
-      await used.topic.configure({ enable: false })
+      await used.topic.configure({ enable: false, removes })
       assertFresh('unknown') // the queue has the new settings already
       if (!(await this.#registry.replace(name, record))) return undefined
       this.#listed = undefined
@@ -320,6 +326,7 @@ export class Topics {
       if (isOwn) await this.#endOwnPause(name, assertFresh).catch(() => undefined)
       throw error
     }
+    await topic.removeSettings().catch(this.#options.onError)
     this.#forget(name)
     this.#listed = undefined
     await this.#pauses.remove(name).catch(this.#options.onError)
@@ -441,15 +448,23 @@ export class Topics {
     if (known !== undefined) this.#options.journal?.detach(known.topic.queue).catch(this.#options.onError)
   }
 
-  /** Creates a topic under the lock, so that it does not end a pause of one that was created meanwhile. */
-  #create(name: string, settings: TopicSettings): Promise<{ readonly known: Known; readonly isNew: boolean }> {
+  /** Creates a topic under the lock, so that it does not end a pause of one that was created meanwhile. `removes`: see `Topic.configure`. */
+  #create(
+    name: string,
+    settings: TopicSettings,
+    removes: boolean,
+  ): Promise<{ readonly known: Known; readonly isNew: boolean }> {
     return this.#withLock(name, async () => {
       const known = await this.#look(name)
-      return known === undefined ? this.#make(name, settings) : { known, isNew: false }
+      return known === undefined ? this.#make(name, settings, removes) : { known, isNew: false }
     })
   }
 
-  async #make(name: string, settings: TopicSettings): Promise<{ readonly known: Known; readonly isNew: boolean }> {
+  async #make(
+    name: string,
+    settings: TopicSettings,
+    removes: boolean,
+  ): Promise<{ readonly known: Known; readonly isNew: boolean }> {
     if ((await this.#registry.size()) >= this.#options.maxTopics)
       throw new TopicError('ERR_TOO_MANY_TOPICS', `at most ${this.#options.maxTopics} topics are allowed`)
     const record = { settings, createdAt: this.#clock.now() }
@@ -457,7 +472,7 @@ export class Topics {
     try {
       const made = await this.#use(name, record)
       // before the registry has the topic, so that no instance uses the queue without its settings
-      await made.topic.configure({ enable: true })
+      await made.topic.configure({ enable: true, removes })
       if (await this.#registry.create(name, record)) {
         this.#listed = undefined
         return { known: made, isNew: true }
@@ -467,7 +482,7 @@ export class Topics {
     }
     const other = await this.#look(name)
     if (other === undefined) throw notFound(name)
-    await other.topic.configure({ enable: false })
+    await other.topic.configure({ enable: false, removes })
     return { known: other, isNew: false }
   }
 
@@ -495,7 +510,7 @@ export class Topics {
     const deadLetters = await Promise.all(parts.map((shard) => journal.attach(shard.deadLetters)))
     const topic = new Topic(name, settings, queue, attached, deadLetters)
     // Redis may have lost the settings while no instance was running
-    await topic.configure({ enable: false })
+    await topic.configure({ enable: false, removes: false })
     return topic
   }
 }
