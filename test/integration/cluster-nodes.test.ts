@@ -157,7 +157,7 @@ describe('nodes of a cluster', () => {
       onCleanup(() => lent?.disconnect())
       const target = lent === undefined ? { cluster: nodes, ioredis: options } : { redis: lent }
       const client = makeClient({ ...target, ...limits }).on('warning', () => {})
-      return { client, queue: client.getQueue<string>(uniqueName(), { codec: codecs.string() }) }
+      return { client, lent, queue: client.getQueue<string>(uniqueName(), { codec: codecs.string() }) }
     }
 
     for (const code of ['MOVED', 'ASK']) {
@@ -364,10 +364,11 @@ describe('nodes of a cluster', () => {
       const [ownPort, otherPort] = [own.nodes[0]!.port, other.nodes[0]!.port]
       const proxy = await startProxy({ targetPort: ownPort })
       onCleanup(() => proxy.stop())
-      const { queue, client } = await setUpAt([proxy], LONG_LIMITS, { [`127.0.0.1:${ownPort}`]: proxy.port })
+      const first = await setUpAt([proxy], LONG_LIMITS, { [`127.0.0.1:${ownPort}`]: proxy.port })
+      const { queue, lent } = first
+      let { client } = first
       const warnings: string[] = []
       client.on('warning', ({ code }) => warnings.push(code))
-      const waiting = client.getBlockingQueue<string>(`${queue.getName()}:waiting`, { codec: codecs.string() })
       const [atOwn, atOther] = [rawTo(ownPort), rawTo(otherPort)]
       expect(await queue.offer('before')).to.equal(true)
       const lead = (port: number): void => {
@@ -375,16 +376,25 @@ describe('nodes of a cluster', () => {
         proxy.cut()
       }
       lead(otherPort)
+      let used = queue
       const comesTo = async (redis: Redis): Promise<void> => {
-        await queue.offer('a').catch(() => undefined)
+        await used.offer('a').catch(() => undefined)
         expect(await redis.llen(queue.getName())).to.be.at.least(2)
       }
       await eventually(() => comesTo(atOther), 20_000)
+      if (lent !== undefined) {
+        // the Cluster of the user lives on, and its next client comes back as well
+        await client.shutdown()
+        client = makeClient({ redis: lent, ...LONG_LIMITS }).on('warning', ({ code }) => warnings.push(code))
+      }
+      const options = { codec: codecs.string() }
+      used = client.getQueue<string>(queue.getName(), options)
+      const waiting = client.getBlockingQueue<string>(`${queue.getName()}:waiting`, options)
       const taken = waiting.take()
       await eventually(async () => expect(await atOther.info('clients')).to.match(/blocked_clients:1/), 10_000)
       lead(ownPort)
       await eventually(() => comesTo(atOwn), 25_000)
-      expect(await queue.peek(), 'of the first message').to.equal('before')
+      expect(await used.peek(), 'of the first message').to.equal('before')
       await atOwn.rpush(waiting.getName(), 'taken')
       expect(await taken).to.equal('taken')
       expect(warnings).to.deep.equal(['REDELAYED_SERVERS', 'REDELAYED_SERVERS'])

@@ -40,7 +40,10 @@ function setUp(leads: (seed: number) => string | undefined, seeds = 3) {
       wayBack.returned()
     },
   })
-  const leave = (): void => wayBack.left(new Set(['own']))
+  const leave = (): void => {
+    wayBack.left(new Set(['own']))
+    wayBack.begin()
+  }
   const advance = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 250) await clock.advance(250)
   }
@@ -104,7 +107,27 @@ describe('the way back to a cluster', () => {
       if (returns.length > seen) leave()
       seen = returns.length
     }
-    expect(returns.length).to.be.within(6, 12)
+    expect(returns.length, 'at most ten minutes apart').to.be.within(10, 12)
+  })
+
+  it('waits five seconds again after an hour without a move', async () => {
+    const { returns, leave, advance, clock } = setUp(() => 'own')
+    for (let move = 0; move < 5; move++) {
+      await advance(200_000)
+      leave()
+    }
+    await advance(4_000_000)
+    const leftAt = clock.now()
+    leave()
+    await advance(20_000)
+    expect((returns.at(-1) ?? 0) - leftAt).to.be.within(8_000, 12_000)
+  })
+
+  it('remembers the first cluster and the last three', async () => {
+    const { wayBack } = setUp(() => 'other')
+    for (const id of ['2', '3', '4', '5', '6']) wayBack.left(new Set([id]))
+    const known = ['own', '2', '3', '4', '5', '6'].filter((id) => wayBack.hasLeft([id]))
+    expect(known).to.deep.equal(['own', '4', '5', '6'])
   })
 
   it('asks less often with time', async () => {
@@ -126,13 +149,21 @@ describe('the way back to a cluster', () => {
     expect(clock.pending).to.deep.equal([])
   })
 
-  it('knows the clusters that the client has left, and looks again after its end when the client leaves one', async () => {
+  it('knows the clusters that the client has left, and looks again after its end', async () => {
     const { advance, returns, wayBack, leave } = setUp(() => 'own')
     expect([wayBack.hasLeft(['x', 'own']), wayBack.hasLeft(['other'])]).to.deep.equal([true, false])
     wayBack.end()
-    leave()
+    await advance(20_000)
+    expect(returns).to.deep.equal([])
+    wayBack.begin()
     await advance(20_000)
     expect(returns).to.have.length(1)
+    wayBack.begin()
+    await advance(20_000)
+    expect(returns, 'it is back').to.have.length(1)
+    leave()
+    await advance(20_000)
+    expect(returns).to.have.length(2)
   })
 
   it('ends', async () => {

@@ -100,6 +100,7 @@ export class OwnNodes {
   /** Calls `listener` whenever another cluster is used than before, until the returned function is called. */
   onMoved(listener: () => void): () => void {
     this.#listeners.add(listener)
+    if (this.#listeners.size === 1) this.#wayBack.begin()
     return () => {
       this.#listeners.delete(listener)
       if (this.#listeners.size === 0) this.#wayBack.end()
@@ -199,6 +200,7 @@ export class OwnNodes {
     this.#old = this.#cluster.nodes('all')
     if (this.#wayBack.hasLeft(ids)) this.#wayBack.returned()
     else this.#wayBack.left(left)
+    if (this.#listeners.size > 0) this.#wayBack.begin() // not for a Cluster of the user whose clients have ended
     return true
   }
 

@@ -49,6 +49,7 @@ export class WayBack {
   /** Of the looks: one that was under way when the client moved means nothing any more. */
   #round = 0
   #leftAt = 0
+  #isAway = false
   #returnedAt = -Infinity
   #limitMs = LEAST_MS
   /** The cluster to which the addresses lead now, and since when. */
@@ -73,12 +74,18 @@ export class WayBack {
     this.#former = [...(first === undefined ? [] : [first]), ...others.slice(2 - MAX_FORMER), ids]
     this.#leftAt = this.#clock.now()
     this.end()
-    this.#lookIn(LOOK_MS)
+    this.#isAway = true
+  }
+
+  /** Looks for the way back, if the client has left a cluster and not returned. */
+  begin(): void {
+    if (this.#isAway) this.#lookIn(LOOK_MS)
   }
 
   /** The client uses a cluster again that it had left. */
   returned(): void {
     this.end()
+    this.#isAway = false
     const now = this.#clock.now()
     this.#limitMs = now - this.#returnedAt < QUIET_MS ? Math.min(MOST_MS, 2 * this.#limitMs) : 2 * LEAST_MS
     this.#returnedAt = now
@@ -89,7 +96,7 @@ export class WayBack {
     return this.#former.some((former) => ids.some((id) => former.has(id)))
   }
 
-  /** Looks no more, until the client leaves a cluster again. */
+  /** Looks no more, until `begin`. */
   end(): void {
     this.#round++
     this.#found = undefined
