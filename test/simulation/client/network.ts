@@ -23,7 +23,7 @@ interface Item {
 const ADDRESS = '10.0.0.1'
 
 /** One direction of a connection: bytes arrive in order, late, held back, or never. */
-class Pipe {
+export class Pipe {
   /** Nothing arrives any more, and no side is notified. */
   isDead = false
   heldUntil = 0
@@ -32,6 +32,7 @@ class Pipe {
   readonly #deliver: (item: Item) => void
   readonly #owner: Process | undefined
   #last = 0
+  #onTheWay: Item[] = []
   #backlog: Item[] = []
 
   constructor(params: { world: World; latency: () => number; deliver: (item: Item) => void; owner?: Process }) {
@@ -43,11 +44,13 @@ class Pipe {
 
   send(item: Item): void {
     this.#last = Math.max(this.#last, this.#world.now + this.#latency())
-    this.#world.after(this.#last - this.#world.now, () => this.#arrive(item), this.#owner)
+    this.#onTheWay.push(item)
+    // the events of items that arrive at one time can change places, because their times are rounded
+    this.#world.after(this.#last - this.#world.now, () => this.#arrive(this.#onTheWay.shift()), this.#owner)
   }
 
-  #arrive(item: Item): void {
-    if (this.isDead) return
+  #arrive(item: Item | undefined): void {
+    if (this.isDead || item === undefined) return
     this.#backlog.push(item)
     if (this.heldUntil <= this.#world.now) this.#release()
     else if (this.#backlog.length === 1) this.#wait()
