@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { InvalidArgumentError, inWords } from '../errors.js'
 
 /** The characters in the order of their codes, so that texts sort as their bytes do. */
@@ -36,6 +37,11 @@ export function assertBatchName(what: string, name: unknown): string {
 /** The id of a message that may be there. */
 export function assertKnownId(what: string, id: unknown): string {
   return assertText(what, id, MAX_ID_BYTES + MAX_SUFFIX_BYTES)
+}
+
+/** Whether `assertKnownId` takes the text of these bytes: other programs can write others. */
+export function isKnownId(id: Uint8Array): boolean {
+  return id.length > 0 && id.length <= MAX_ID_BYTES + MAX_SUFFIX_BYTES && isUtf8(id)
 }
 
 function assertText(what: string, id: unknown, most: number): string {

@@ -9,7 +9,7 @@ import { QueueHandle } from '../queues/queue-handle.js'
 import { QueueListeners } from '../queues/queue-listeners.js'
 import { ReliableChangeStore } from '../store/reliable-change-store.js'
 import { ReliableGroupStore } from '../store/reliable-group-store.js'
-import { ReliableStore } from '../store/reliable-store.js'
+import { ReliableStore, type FreeOf } from '../store/reliable-store.js'
 import { Acknowledger, giveBackOf } from './acknowledger.js'
 import type { AddItem, AddManyOptions, AddOptions, How, PendingMessage } from './add-options.js'
 import { AddSender } from './add-sender.js'
@@ -433,6 +433,12 @@ export class ReliableQueue<T = unknown> {
     integer('count', count, 1, 1_000)
     const dead = this.deadLetters
     return dead.#handle.attribute(dead.#store.moveTo(this.identity.keys, { count, priority: 0, isRedriven: true }))
+  }
+
+  /** @internal As `redrive`, without the dead letters that `freeOf` leaves out. */
+  async redriveFree(count: number, freeOf: FreeOf): Promise<number> {
+    const dead = this.deadLetters
+    return dead.#handle.attribute(dead.#store.redriveFree(this.identity.keys, count, freeOf))
   }
 
   /**

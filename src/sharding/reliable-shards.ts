@@ -1,4 +1,5 @@
 import { ConnectionError, toError } from '../errors.js'
+import { isKnownId } from '../reliable/message-id.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { placesOf, type ShardCounts } from './id-places.js'
 
@@ -38,6 +39,20 @@ export class ReliableShards<T> implements ShardCounts {
     if (!isSought) return place
     const isThere = await Promise.all(others.map((other) => this.at(other).contains(id)))
     return others.find((_, at) => isThere[at]) ?? place
+  }
+
+  /** Moves dead letters of a shard back to it, without those whose ids another shard has. */
+  async redrive(shard: number, count: number): Promise<number> {
+    const isFree = async (id: Buffer): Promise<boolean> => {
+      if (!isKnownId(id)) return true // no call adds such an id
+      const others = placesOf(id.toString(), this).filter((place) => place !== shard)
+      const isThere = await Promise.all(others.map((other) => this.at(other).contains(id.toString())))
+      return !isThere.includes(true)
+    }
+    return this.at(shard).redriveFree(count, async (ids) => {
+      const areFree = await Promise.all(ids.map(isFree))
+      return ids.filter((_, at) => areFree[at])
+    })
   }
 }
 

@@ -8,8 +8,8 @@ export interface ShardedReliableQueueOptions<T> {
   readonly shards: number
   /**
    * The number of shards before it was changed; after several changes the largest. Give it until the earlier messages
-   * are gone: shards beyond `shards` are still polled and read, and an `add` with an id of your own finds an earlier message of this id.
-   * 1 to 256; default: as `shards`.
+   * are gone: shards beyond `shards` are still polled and read, and an `add` with an id of your own, and `redrive`,
+   * find an earlier message of this id. 1 to 256; default: as `shards`.
    */
   readonly formerShards?: number | undefined
   /** Turns values into bytes and back. All processes that use the queue must use the same; default: the client's. */

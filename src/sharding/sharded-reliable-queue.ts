@@ -310,7 +310,7 @@ export class ShardedReliableQueue<T = unknown> {
 
   /**
    * Moves up to `count` (1 to 1,000; default 100) dead letters back to their shards, where their attempts begin anew. Resolves with how many. It begins
-   * at a random shard.
+   * at a random shard. With `formerShards` it leaves out those whose ids are in the queue, in any shard.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: none of the shards that can be reached has any; some of the others may have been moved
@@ -326,10 +326,12 @@ export class ShardedReliableQueue<T = unknown> {
     const first = Math.floor(Math.random() * this.shards.length)
     let moved = 0
     let failure: Error | undefined
-    for (const queue of [...this.shards.slice(first), ...this.shards.slice(0, first)]) {
+    const all = [...this.shards.keys()]
+    for (const shard of [...all.slice(first), ...all.slice(0, first)]) {
       if (moved === count) break
+      const most = count - moved
       try {
-        moved += await queue.redrive(count - moved)
+        moved += await (this.#isChanging ? this.#shards.redrive(shard, most) : this.#shards.at(shard).redrive(most))
       } catch (thrown) {
         failure ??= toError(thrown)
       }

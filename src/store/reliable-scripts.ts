@@ -15,6 +15,14 @@ export interface AddReply {
   readonly outcomes: readonly number[]
 }
 
+/** The counts of the messages of a move; see reliable-move.lua. */
+export interface MoveReply {
+  readonly moved: number
+  readonly passedOver: number
+  readonly gone: number
+  readonly rest: number
+}
+
 /** The data of one message. */
 export interface MessageReply {
   readonly priority: number
@@ -119,7 +127,7 @@ function asTimes(reply: unknown): (number | null)[] {
   return asArray(reply).map(asTime)
 }
 
-function asMoved(reply: unknown): { moved: number; passedOver: number; gone: number; rest: number } {
+function asMoved(reply: unknown): MoveReply {
   const [moved = 0, passedOver = 0, gone = 0, rest = 0] = asIntegers(reply)
   return { moved, passedOver, gone, rest }
 }

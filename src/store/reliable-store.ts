@@ -18,6 +18,7 @@ import type {
   EndsReply,
   GetReply,
   MessageReply,
+  MoveReply,
   PollReply,
 } from './reliable-scripts.js'
 import { itemArgs, restoreArgs, type HowToRestore, type NewMessage, type RestoredMessage } from './new-message.js'
@@ -64,6 +65,12 @@ export interface HowToMove {
   readonly isRedriven: boolean
 }
 
+/** Resolves with the ids of dead letters that may go back to their queue. */
+export type FreeOf = (ids: readonly Buffer[]) => Promise<readonly Buffer[]>
+
+/** Moves messages by their ids, or the first `count` if there are none. */
+type Move = (ids: readonly Buffer[], count: number) => Promise<MoveReply>
+
 /** A stored message. */
 export interface StoredMessage extends MessageReply {
   readonly id: Buffer
@@ -80,6 +87,9 @@ export const NO_DEAD_LETTER = 3
 export const MOST_HANDLED = 1_000
 /** The most ids sent together. */
 const IDS = 500
+/** The most dead letters that are looked for in other queues together. */
+const REDRIVES = 100
+const ALL_TIMES = ['-inf', '+inf'] as const
 /** The most messages that one script reads. */
 const READS = 100
 /** The most ids that Redis walks to the beginning of a page, in about 0.2 ms. */
@@ -291,7 +301,55 @@ export class ReliableStore {
   }
 
   /** Moves messages that no consumer has to another queue; resolves with how many. */
-  async moveTo(target: ReliableKeys, { ids, count, priority, isRedriven }: HowToMove): Promise<number> {
+  async moveTo(target: ReliableKeys, how: HowToMove): Promise<number> {
+    const { ids, count } = how
+    const move = this.#moving(target, how)
+    let moved = 0
+    if (ids !== undefined) return (await this.#moveIds(move, ids)).moved
+    for (;;) {
+      const reply = await move([], count - moved).catch(partly(moved > 0))
+      moved += reply.moved
+      // there may be messages after ids without one, and after large ones
+      if ((reply.gone === 0 && reply.rest === 0) || moved >= count) return moved
+    }
+  }
+
+  /**
+   * Moves up to `count` of these dead letters back to their queue, without those that `freeOf` leaves out: it gets some ids, and
+   * resolves with the ones to move. Resolves with how many were moved.
+   */
+  async redriveFree(target: ReliableKeys, count: number, freeOf: FreeOf): Promise<number> {
+    const move = this.#moving(target, { count, priority: 0, isRedriven: true })
+    let moved = 0
+    // dead letters have the lowest priority; those with a group are in a schedule of their own
+    for (const schedule of [0, PRIORITIES]) {
+      for (let stays = 0; moved < count;) {
+        const most = Math.min(REDRIVES, count - moved)
+        const ids = await this.idsOf(schedule, ALL_TIMES, stays, most).catch(partly(moved > 0))
+        if (ids.length === 0) break
+        const free = await freeOf(ids).catch(partly(moved > 0))
+        const reply = await this.#moveIds(move, free).catch(partly(moved > 0))
+        moved += reply.moved
+        stays += ids.length - reply.moved - reply.gone
+      }
+    }
+    return moved
+  }
+
+  async #moveIds(move: Move, ids: readonly Buffer[]): Promise<{ readonly moved: number; readonly gone: number }> {
+    let [moved, gone] = [0, 0]
+    for (let from = 0; from < ids.length;) {
+      const page = ids.slice(from, from + IDS)
+      const reply = await move(page, page.length).catch(partly(moved > 0))
+      if (reply.rest >= page.length) throw new InternalError('move-reply', 'it moved none')
+      moved += reply.moved
+      gone += reply.gone
+      from += page.length - reply.rest
+    }
+    return { moved, gone }
+  }
+
+  #moving(target: ReliableKeys, { priority, isRedriven }: HowToMove): Move {
     const { messages, deliveries, failures, due, config, changes, completed, completedAt } = this.keys
     const { groupOrder, groupTurns, groupWakes, groups, inFlight } = this.keys
     const { batches, batchesAt } = this.keys
@@ -313,29 +371,11 @@ export class ReliableStore {
     const own = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, completed, completedAt }
     const keys = { ...own, ...grouped, batches, batchesAt, ...targets }
     const targetName = JSON.stringify(reliableNameOfKey(target.messages) ?? '')
-    const move = async (some: readonly Buffer[], most: number) => {
+    return async (ids, count) => {
       const known = { targetChannel: target.channel, client: this.#client, targetName, priority, isRedriven }
-      const args = { ...known, nowMs: this.#now, count: most, ids: some }
-      const reply = await run(this.#sender, scripts.move, keys, args)
+      const reply = await run(this.#sender, scripts.move, keys, { ...known, nowMs: this.#now, count, ids })
       if (reply.moved === BEHIND) throw new ChangesBehindError()
       return reply
-    }
-    let moved = 0
-    if (ids !== undefined) {
-      for (let from = 0; from < ids.length;) {
-        const page = ids.slice(from, from + IDS)
-        const reply = await move(page, count).catch(partly(moved > 0))
-        if (reply.rest >= page.length) throw new InternalError('move-reply', 'it moved none')
-        moved += reply.moved
-        from += page.length - reply.rest
-      }
-      return moved
-    }
-    for (;;) {
-      const reply = await move([], count - moved).catch(partly(moved > 0))
-      moved += reply.moved
-      // there may be messages after ids without one, and after large ones
-      if ((reply.gone === 0 && reply.rest === 0) || moved >= count) return moved
     }
   }
 

@@ -603,6 +603,56 @@ for (const where of ['one server', 'a cluster']) {
         expect(sorted((await handled(queue, 70)).map(({ id }) => id))).to.deep.equal(numbers(70))
       })
 
+      for (const [what, shards] of [
+        ['more', { before: 3, after: 8 }],
+        ['fewer', { before: 8, after: 3 }],
+      ] as const) {
+        it(`${what}: a dead letter whose id was added again stays, and the others are redriven`, async () => {
+          const { queue: before, client, name } = open({ shards: shards.before })
+          // more than are looked for together; the first ones stay, and some have a group
+          const ids = numbers(240)
+          await before.setConfig({ deliveryLimit: 1 })
+          await before.addMany(
+            ids.map((id, at) => ({ payload: 'old', id, ...(at % 3 === 0 && { group: `g${at % 5}` }) })),
+          )
+          while ((await before.counts()).dead < 240)
+            await before.negativeAcknowledge(await before.pollMany({ count: 300 }), { reject: true })
+          await before.deadLetters.add('old', { id: '240', group: 'added there' })
+
+          const { queue } = open({ shards: shards.after, formerShards: shards.before, client, name })
+          const again = ids.filter((id) => shardOfKey(id, shards.before) !== shardOfKey(id, shards.after)).slice(0, 110)
+          expect(again.length).to.equal(110)
+          await queue.addMany(again.map((id) => ({ payload: 'new', id, delay: LATER })))
+          const left = ids.filter((id) => !again.includes(id))
+          expect(await queue.redrive(50)).to.equal(50)
+          expect(await queue.redrive(1_000)).to.equal(left.length - 50 + 1)
+          expect(await queue.redrive(1_000)).to.equal(0)
+          expect(sorted(await idsOf(queue.deadLetters.listAll()))).to.deep.equal(sorted(again))
+          expect(sorted(await idsOf(queue.listAll())), 'none is there twice').to.deep.equal(numbers(241))
+
+          await queue.remove(...again)
+          expect(await queue.redrive(1_000)).to.equal(110)
+          expect(payloadsOf(await handled(queue, 241))).to.deep.equal(numbers(241).map(() => 'old'))
+          expect((await queue.counts()).dead).to.equal(0)
+        })
+      }
+
+      it('dead letters of one id in two shards come back one after the other', async () => {
+        const { queue: before, client, name } = open({ shards: 3 })
+        const id = numbers(100).find((each) => shardOfKey(each, 3) !== shardOfKey(each, 8)) ?? ''
+        const { queue: after } = open({ shards: 8, formerShards: 3, client, name })
+        for (const queue of [before, after]) {
+          await queue.add('x', { id })
+          await queue.negativeAcknowledge(await after.pollMany({ count: 1, timeout: 10_000 }), { reject: true })
+        }
+        expect((await after.counts()).dead).to.equal(2)
+        for (const left of [1, 0]) {
+          expect(await after.redrive()).to.equal(1)
+          expect((await after.counts()).dead).to.equal(left)
+          await handled(after, 1)
+        }
+      })
+
       it('a schedule that moves continues after its last prepared tick', async () => {
         const { queue: before, client, name } = open({ shards: 3 })
         const id = numbers(100).find((each) => shardOfKey(each, 3) !== shardOfKey(each, 8)) ?? ''

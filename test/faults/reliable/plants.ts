@@ -52,8 +52,8 @@ export const PLANTS: readonly Plant[] = [
     changes: [
       replace(
         'ShardedReliableQueue.redrive',
-        '[...this.shards.slice(first), ...this.shards.slice(0, first)]',
-        'this.shards.slice(0, this.shardCount)',
+        '[...all.slice(first), ...all.slice(0, first)]',
+        'all.slice(0, this.shardCount)',
       ),
     ],
   },
