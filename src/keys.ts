@@ -156,8 +156,10 @@ const QUEUE_KEY_PREFIXES = [
   'redelayed:wheel:',
 ]
 
-/** A bucket of a wheel; the number of its minute is no longer than in the scripts. */
-const BUCKET = /^redelayed:wheel-\d{1,12}:(.*)$/s
+/** A bucket of a wheel; another program can have renamed it, to a name that is no minute. */
+const BUCKET = /^redelayed:wheel-([^:]*):(.*)$/s
+/** A minute as the scripts write it, no longer than they read it. */
+const MINUTE = /^(0|[1-9]\d{0,11})$/
 
 /** Any key of a reliable queue. */
 const RELIABLE_KEY = new RegExp(`^${RELIABLE_PREFIX}[a-z0-9-]+:(.*)$`, 's')
@@ -177,10 +179,11 @@ export function nameOfKey(key: string): string | null {
   return prefix === undefined ? null : nameIn(key.slice(prefix.length))
 }
 
-/** As `nameOfKey`, from the key of a bucket of a wheel. */
-export function nameOfBucket(key: string): string | null {
-  const [, rest] = BUCKET.exec(key) ?? []
-  return rest === undefined ? null : nameIn(rest)
+/** A bucket of a wheel: the name of the queue as of `nameOfKey`, and its minute; no minute if the scripts cannot have written the key. */
+export function bucketOfKey(key: string): { readonly name: string; readonly minute: number | null } | null {
+  const [, minute = '', rest = ''] = BUCKET.exec(key) ?? []
+  const name = nameIn(rest)
+  return name === null ? null : { name, minute: MINUTE.test(minute) ? Number(minute) : null }
 }
 
 /** The name of the reliable queue that a key belongs to; `null` for other keys. */

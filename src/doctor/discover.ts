@@ -1,5 +1,6 @@
-import { nameOfBucket, nameOfKey, reliableNameOfKey, QUEUE_KEY_PATTERN } from '../keys.js'
+import { bucketOfKey, nameOfKey, reliableNameOfKey, QUEUE_KEY_PATTERN } from '../keys.js'
 import type { Server } from './access.js'
+import { FoundBuckets } from './found-buckets.js'
 import { UNLIMITED } from './time-limit.js'
 
 const KEYS_PER_SCAN = '1000'
@@ -8,8 +9,8 @@ const KEYS_PER_SCAN = '1000'
 export interface Discovered {
   readonly delayed: readonly string[]
   readonly reliable: readonly string[]
-  /** Those of the delayed queues that have buckets of a wheel. */
-  readonly withBuckets: ReadonlySet<string>
+  /** The buckets of those of the delayed queues that have any. */
+  readonly buckets: ReadonlyMap<string, FoundBuckets>
   /** The time was over before the end of the search. */
   readonly isCut?: true
 }
@@ -20,7 +21,7 @@ export async function discoverQueues(
   onProgress: (keys: number) => void,
   limit = UNLIMITED,
 ): Promise<Discovered> {
-  const [delayed, reliable, withBuckets] = [new Set<string>(), new Set<string>(), new Set<string>()]
+  const [delayed, reliable, buckets] = [new Set<string>(), new Set<string>(), new Map<string, FoundBuckets>()]
   let isCut = false
   for (const server of masters) {
     let cursor = '0'
@@ -30,15 +31,19 @@ export async function discoverQueues(
       const page = await server.ask('SCAN', cursor, 'MATCH', QUEUE_KEY_PATTERN, 'COUNT', KEYS_PER_SCAN)
       const [next, keys] = page as [string, string[]]
       for (const key of keys) {
-        const [ofBucket, reliableName] = [nameOfBucket(key), reliableNameOfKey(key)]
-        const name = ofBucket ?? nameOfKey(key)
+        const [bucket, reliableName] = [bucketOfKey(key), reliableNameOfKey(key)]
+        const name = bucket?.name ?? nameOfKey(key)
         if (name !== null) delayed.add(name)
-        if (ofBucket !== null) withBuckets.add(ofBucket)
+        if (bucket !== null) {
+          const found = buckets.get(bucket.name) ?? new FoundBuckets()
+          buckets.set(bucket.name, found)
+          found.add(key, bucket.minute)
+        }
         if (reliableName !== null) reliable.add(reliableName)
       }
       cursor = next
       onProgress(delayed.size + reliable.size)
     } while (cursor !== '0')
   }
-  return { delayed: [...delayed].sort(), reliable: [...reliable].sort(), withBuckets, ...(isCut && { isCut }) }
+  return { delayed: [...delayed].sort(), reliable: [...reliable].sort(), buckets, ...(isCut && { isCut }) }
 }

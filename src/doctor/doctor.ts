@@ -77,8 +77,8 @@ export async function examine(
     const rival = named.size === 0 || (twin !== null && named.has(twin)) ? twin : null
     const which = `queue ${queues.length + 1} of ${delayed.length}`
     const own = ofDelayed.part(1, withinMs * SHARE)
-    const mayHaveBuckets = named.size > 0 || found.withBuckets.has(name)
-    queues.push(await examineQueue(access, { name, rival, mayHaveBuckets }, servers, which, onProgress, own))
+    const buckets = named.size > 0 ? 'unknown' : found.buckets.get(name)
+    queues.push(await examineQueue(access, { name, rival, found: buckets }, servers, which, onProgress, own))
   }
   const reliable: ReliableState[] = []
   let next = 0
@@ -140,7 +140,7 @@ async function namedQueues(access: Access, names: readonly string[]): Promise<Di
   return {
     delayed: [...new Set([...names.filter((name) => !isSharded(name)), ...namesOf(families.delayed)])],
     reliable: reliable.flatMap((name) => [name, deadLettersOf(name)]),
-    withBuckets: new Set(),
+    buckets: new Map(),
   }
 }
 
@@ -180,7 +180,7 @@ export function treatment(
 
 async function examineQueue(
   access: Access,
-  queue: Pick<QueueState, 'name' | 'rival' | 'mayHaveBuckets'>,
+  queue: Pick<QueueState, 'name' | 'rival' | 'found'>,
   servers: readonly ServerState[],
   which: string,
   onProgress: OnProgress,

@@ -26,9 +26,15 @@ export const MEANINGS = {
   },
   'minutes-lost': {
     means:
-      'The set of buckets lacks these minutes: size and stats do not count their messages, which consumers with this layout find from 45 s before their minute until four minutes after its beginning. Later only this repair finds them.',
-    repair: 'Find what deletes or evicts single keys or members of a queue.',
-    fix: 'adds the minutes to the set of buckets',
+      'The set of buckets lacks these minutes, or has a wrong time for them: size and stats may not count their messages. Consumers with this layout find them from 45 s before their minute until a day after it, later only this repair.',
+    repair: 'Find what deletes, evicts or changes single keys or members of a queue.',
+    fix: 'adds the minutes to the set of buckets, with their times',
+  },
+  'bucket-misnamed': {
+    means:
+      'No version of redelayed writes these keys: another program has renamed a bucket. Its messages are never delivered.',
+    repair:
+      'Rename the key to its minute, redelayed:wheel-<due time in ms / 60,000>:{queue}, and run the doctor with --fix.',
   },
   'order-missing': {
     means: 'They are delivered on time, but size, readAll, poll and remove of RDelayedQueue in Java do not see them.',

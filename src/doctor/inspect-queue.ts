@@ -5,6 +5,7 @@ import { queueKeys, type QueueKeys } from '../keys.js'
 import { ConnectionError, CrossSlotError } from '../errors.js'
 import type { Access } from './access.js'
 import { deniedKeys } from './inspect-acl.js'
+import type { FoundBuckets } from './found-buckets.js'
 import { inspectBuckets, type BucketsState } from './inspect-buckets.js'
 import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
 import { Refusals } from './refusals.js'
@@ -16,8 +17,8 @@ export interface QueueState {
   readonly name: string
   /** The queue with the same schedule, to which these messages may belong instead: neither the keys nor the user say which. */
   readonly rival: string | null
-  /** Whether to look for buckets of a wheel: the queue is named, or the search has found one. */
-  readonly mayHaveBuckets?: boolean | undefined
+  /** The buckets of a wheel that the search has found; `'unknown'` if there was no search. */
+  readonly found?: FoundBuckets | 'unknown' | undefined
   readonly keys: QueueKeys
   readonly wrongTypes: readonly WrongType[]
   /** Keys that Redis will delete; missing if they were not examined. */
@@ -77,7 +78,7 @@ export type OnProgress = (entries: number) => void
 /** Reads the types of the keys first: with a wrong type no script can run. */
 export async function inspectQueue(
   access: Access,
-  { name, rival, mayHaveBuckets = false }: Pick<QueueState, 'name' | 'rival' | 'mayHaveBuckets'>,
+  { name, rival, found }: Pick<QueueState, 'name' | 'rival' | 'found'>,
   user: string | undefined,
   onProgress: OnProgress,
   limit = UNLIMITED,
@@ -100,7 +101,7 @@ export async function inspectQueue(
   const state = {
     name,
     rival,
-    mayHaveBuckets,
+    found,
     keys,
     wrongTypes,
     expiring,
@@ -113,15 +114,22 @@ export async function inspectQueue(
   if (wrongTypes.length > 0) return state
   try {
     const buckets = async (now: number): Promise<BucketsState | undefined> =>
-      mayHaveBuckets
-        ? refusals.unlessRefused('the buckets', inspectBuckets(access.sender, keys, now, limit.part(0.25)))
-        : undefined
+      found === undefined
+        ? undefined
+        : refusals.unlessRefused(
+            'the buckets',
+            inspectBuckets(access.sender, keys, { now, limit: limit.part(0.25), found: knownOf(found) }),
+          )
     const contents = inspectContents(access.sender, keys, buckets, onProgress, limit)
     return { ...state, contents: await refusals.unlessRefused('what is in the queue', contents) }
   } catch (error) {
     if (!(error instanceof CrossSlotError)) throw error
     return { ...state, hasSpreadKeys: true }
   }
+}
+
+export function knownOf(found: QueueState['found']): FoundBuckets | undefined {
+  return found === 'unknown' ? undefined : found
 }
 
 /** Sums over all servers, because in a cluster a server counts only its own subscribers. */

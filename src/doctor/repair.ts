@@ -5,7 +5,7 @@ import { DelayedStore } from '../store/delayed-store.js'
 import type { Sender } from '../store/sender.js'
 import { meaningOf, type Code, type Finding } from './finding.js'
 import { inspectBuckets } from './inspect-buckets.js'
-import { PAGE, type QueueState } from './inspect-queue.js'
+import { knownOf, PAGE, type QueueState } from './inspect-queue.js'
 import { Pace } from './pace.js'
 import { recheckSuspects } from './recheck.js'
 import { TimeLimit } from './time-limit.js'
@@ -62,7 +62,7 @@ export async function repair(sender: Sender, state: QueueState, steps: readonly 
     }
   }
   await attempt(TRANSFERRED, () => transferDue(sender, state.keys, until))
-  await attempt(['minutes-lost'], async () => ({ 'minutes-lost': await restoreMinutes(sender, state.keys, until) }))
+  await attempt(['minutes-lost'], async () => ({ 'minutes-lost': await restoreMinutes(sender, state, until) }))
   await attempt(['order-orphan'], async () => ({ 'order-orphan': await setOrphansAside(sender, state.keys, until) }))
   await attempt(['order-missing'], async () => ({ 'order-missing': await restore(sender, state, until) }))
   return done
@@ -84,9 +84,10 @@ async function transferDue(sender: Sender, keys: QueueKeys, until: number): Prom
 }
 
 /** Adds minutes with a bucket to the set of buckets. */
-async function restoreMinutes(sender: Sender, keys: QueueKeys, until: number): Promise<number> {
+async function restoreMinutes(sender: Sender, { keys, found }: QueueState, until: number): Promise<number> {
   const { now } = await new DelayedStore(sender, keys).stats()
-  const { lacking } = await inspectBuckets(sender, keys, now, new TimeLimit(until - performance.now()), true)
+  const limit = new TimeLimit(until - performance.now())
+  const { lacking } = await inspectBuckets(sender, keys, { now, limit, found: knownOf(found), restore: true })
   return lacking
 }
 

@@ -365,6 +365,43 @@ describe('redelayed doctor', function () {
         }
       })
 
+      it('minutes-lost: minutes with a wrong time, and those of any time; bucket-misnamed: lists with other names', async () => {
+        const name = uniqueName('doctor')
+        const client = makeClient()
+        const delayed = client.getDelayedQueue(client.getQueue(name), { layout: 'wheel', deliver: false })
+        onCleanup(() => delayed.delete())
+        await subscribe(name)
+        await delayed.offerAll([1, 2, 60 * 24].map((hours) => ({ value: hours, delay: hours * HOUR })))
+        const { wheel } = queueKeys(name)
+        const [first, second, third] = await rawClient().zrange(wheel, '0', '-1')
+        const times = await rawClient().zrange(wheel, '0', '-1', 'WITHSCORES')
+        const bucket = (minute: string | number): string => prefixName(`redelayed:wheel-${minute}`, name)
+        const old = Math.floor(Date.now() / 60_000) - 48 * 60
+        await rawClient().rename(bucket(first!), bucket(old))
+        await rawClient().zrem(wheel, first!, third!)
+        await rawClient().zadd(wheel, 'inf', second!)
+        const found = async (args: string[], wanted: string): Promise<unknown[]> => {
+          const { findings } = await examined(args)
+          const mine = findings.filter(({ queue, code }) => queue === name && code === wanted)
+          return mine.map(({ figures, level }) => ({ level, ...figures }))
+        }
+        expect(await found([name], 'minutes-lost')).to.deep.equal([{ level: 'warning', lacking: 1 }])
+        expect(await found([], 'minutes-lost')).to.deep.equal([{ level: 'warning', lacking: 3 }])
+        const misnamed = [bucket('x'), bucket(`0${old}`), bucket(7)]
+        onCleanup(() => rawClient().del(...misnamed, bucket('text')))
+        await rawClient().set(bucket('text'), 'x')
+        for (const key of misnamed) await rawClient().rpush(key, 'x')
+        const [error] = (await found([], 'bucket-misnamed')) as { level: string; keys: number; first: string }[]
+        expect(error).to.include({ level: 'error', keys: 3 })
+        expect(misnamed).to.include(error!.first)
+        await examined(['--fix'])
+        expect(await found([], 'minutes-lost')).to.deep.equal([])
+        await rawClient().rename(bucket(old), bucket(first!))
+        await rawClient().zrem(wheel, String(old))
+        await examined(['--fix'])
+        expect(await rawClient().zrange(wheel, '0', '-1', 'WITHSCORES')).to.deep.equal(times)
+      })
+
       it('repeat-stopped: those whose next message has no time, or one after their next tick', async () => {
         const name = uniqueName('doctor')
         forgetReliable(name)

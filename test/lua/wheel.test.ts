@@ -519,6 +519,27 @@ describe('a wheel', () => {
     await clear()
   })
 
+  it('finds a bucket of the last day that no consumer has found in time, or that has a wrong time, within 31 sweeps', async () => {
+    for (const [late, isFound] of [
+      [23 * 60, true],
+      [24 * 60 + 30, false],
+    ] as const)
+      for (const forged of [false, true]) {
+        const { clock, keys, offer, step, deliver, clear } = await wheel()
+        const { due } = await offer('far', 5 * MINUTE)
+        if (forged) await rig.redis.zadd(keys.wheel, 'inf', String(Math.floor(due / MINUTE)))
+        else await rig.redis.del(keys.wheel)
+        clock.now = due + late * MINUTE
+        const promotions = []
+        for (let n = 0; n < 31; n++, clock.now += 5_000) promotions.push((await step()).promoted)
+        expect(promotions.filter((promoted) => promoted > 0)).to.deep.equal(isFound ? [2] : [])
+        expect(await deliver()).to.deep.equal(isFound ? ['far'] : [])
+        if (!isFound) await rig.redis.zadd(keys.wheel, '0', String(Math.floor(due / MINUTE)))
+        await clear()
+        await rig.redis.del(keys.timeouts)
+      }
+  })
+
   it('promotes such a bucket also at maxmemory, and also where every transfer announces', async () => {
     const { clock, keys, offer, schedule, step, clear } = await wheel(own)
     await offer('far', 5 * MINUTE)

@@ -181,15 +181,28 @@ describe('what the doctor makes of what it saw', () => {
     [
       'buckets that the wheel lacks, and one that expires',
       holding({
-        buckets: { lacking: 2, expiring: [{ key: 'redelayed:wheel-7:{orders}', inMs: 60_000 }], isCut: false },
+        buckets: {
+          lacking: 2,
+          expiring: [{ key: 'redelayed:wheel-7:{orders}', inMs: 60_000 }],
+          misnamed: [],
+          isCut: false,
+        },
       }),
       ['warning expires', 'warning minutes-lost'],
-      /^(1 key expires, the first in 1 min: redelayed:wheel-7:\{orders\}|2 minutes of messages are not in the set of buckets)\.$/,
+      /^(1 key expires, the first in 1 min: redelayed:wheel-7:\{orders\}|2 minutes of messages are not in the set of buckets, or too late)\.$/,
     ],
-    ['buckets in order', holding({ buckets: { lacking: 0, expiring: [], isCut: false } }), []],
+    [
+      'buckets whose names are no minutes',
+      holding({
+        buckets: { lacking: 0, expiring: [], misnamed: ['redelayed:wheel-x:{orders}', 'k'], isCut: false },
+      }),
+      ['error bucket-misnamed'],
+      /^2 buckets have a name that is no minute\.$/,
+    ],
+    ['buckets in order', holding({ buckets: { lacking: 0, expiring: [], misnamed: [], isCut: false } }), []],
     [
       'buckets of which some were not looked for',
-      holding({ buckets: { lacking: 0, expiring: [], isCut: true } }),
+      holding({ buckets: { lacking: 0, expiring: [], misnamed: [], isCut: true } }),
       ['info partly-examined'],
       /stopped before it had looked for the buckets of all minutes\.$/,
     ],

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import {
+  bucketOfKey,
   deadLettersOf,
   identityMapper,
-  nameOfBucket,
   nameOfKey,
   prefixName,
   QUEUE_KEY_PATTERN,
@@ -52,14 +52,11 @@ describe('keys', () => {
       const { timeouts, order, quarantine, destination, channel } = queueKeys(rawName)
       expect([timeouts, order, quarantine].map(nameOfKey)).to.deep.equal([rawName, rawName, rawName])
       expect([destination, channel].map(nameOfKey)).to.deep.equal([null, null])
-      expect(nameOfBucket(prefixName('redelayed:wheel-29411000', rawName))).to.equal(rawName)
-      const others = [
-        'redelayed:wheel',
-        'redelayed:wheel-x',
-        'redelayed:gone-29411000',
-        'redelayed:wheel-1234567890123',
-      ]
-      for (const prefix of others) expect(nameOfBucket(prefixName(prefix, rawName)), prefix).to.equal(null)
+      const minuteOf = (part: string) => bucketOfKey(prefixName(`redelayed:${part}`, rawName))
+      expect(minuteOf('wheel-29411000')).to.deep.equal({ name: rawName, minute: 29_411_000 })
+      for (const part of ['wheel-x', 'wheel-', 'wheel-029411000', 'wheel-1e9', 'wheel-1234567890123'])
+        expect(minuteOf(part), part).to.deep.equal({ name: rawName, minute: null })
+      for (const part of ['wheel', 'gone-29411000']) expect(minuteOf(part), part).to.equal(null)
     })
   }
 

@@ -26,8 +26,13 @@ export function checkDelivery({ name, rival, contents, subscribers }: QueueState
   }
   if (buckets !== undefined && buckets.lacking > 0) {
     const { lacking } = buckets
-    const found = `${counted(lacking, 'minute of messages is', 'minutes of messages are')} not in the set of buckets.`
+    const found = `${counted(lacking, 'minute of messages is', 'minutes of messages are')} not in the set of buckets, or too late.`
     findings.push(aboutQueue(name, 'minutes-lost', 'warning', found, { lacking }))
+  }
+  if (buckets !== undefined && buckets.misnamed.length > 0) {
+    const keys = buckets.misnamed.length
+    const found = `${counted(keys, 'bucket has', 'buckets have')} a name that is no minute.`
+    findings.push(aboutQueue(name, 'bucket-misnamed', 'error', found, { keys, first: buckets.misnamed[0] }))
   }
   if (isAlone && pending > 0) {
     const found = `${counted(pending, 'entry is', 'entries are')} pending, and the channel has no subscriber.`

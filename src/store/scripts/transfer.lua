@@ -106,7 +106,7 @@ local nowMs = math.floor(nowExact)
 local deliverUpTo = nowMs
 -- Transfers of sweeps, which have `announce` off, look for buckets that the wheel lacks. On a busy queue a sweep may never run a transfer of its own, so one of 61 of the
 -- other transfers looks, too.
-if ARGV[15] == '1' and (ARGV[10] ~= '1' or nowMs % 61 == 0) then restoreRecent(wheel, nowMs) end
+if ARGV[15] == '1' and (ARGV[10] ~= '1' or nowMs % 61 == 0) then restoreLost(wheel, nowMs) end
 -- `promoted` counts what the wheel lost to this script: here the foreign members that were removed, later also what was promoted.
 local bucket, wheelError, promoted = firstBucket(wheel)
 local isMore = promoted > 0 and not bucket[1]

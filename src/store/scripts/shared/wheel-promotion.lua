@@ -14,14 +14,22 @@ local function firstBucket(wheel)
   end
 end
 
--- Restores the buckets of the last minutes whose time has come. In nearly all cases one command shows that there are none: each is promoted within a second.
-local RECENT = 5
-local function restoreRecent(wheel, now)
-  local last, keys = math.floor((now + LEAD) / MINUTE), {}
-  for n = 1, RECENT do keys[n] = wheelKey(wheel, string.format('wheel-%.0f', last + 1 - n)) end
+-- Restores the buckets of some minutes, from `last` back. In nearly all cases one command shows that there are none: each is promoted within a second.
+local function restoreBack(wheel, last, count)
+  local keys = {}
+  for n = 1, count do keys[n] = wheelKey(wheel, string.format('wheel-%.0f', last + 1 - n)) end
   local some = redis.pcall('EXISTS', unpack(keys))
   if type(some) ~= 'number' or some == 0 then return end -- also without the right
-  for n = 1, RECENT do restoreBucket(wheel, last + 1 - n) end
+  for n = 1, count do restoreBucket(wheel, last + 1 - n) end
+end
+
+-- Restores the buckets whose time has come: those of the last minutes, and a part of those of the last day, since no consumer may have looked in time.
+-- The parts are a prime number, so that looks at any regular interval reach all of them.
+local RECENT, PARTS, PART = 5, 31, 47
+local function restoreLost(wheel, now)
+  local last = math.floor((now + LEAD) / MINUTE)
+  restoreBack(wheel, last, RECENT)
+  restoreBack(wheel, last - RECENT - now % PARTS * PART, PART)
 end
 
 -- Moves elements of a minute's bucket into the schedule, except cancelled ones, within `limits`. An entry that the schedule has already is
