@@ -1,17 +1,19 @@
 // `redelayed-server journal migrate | verify | restore | prune`.
 import { parseArgs } from 'node:util'
 import { cac } from 'cac'
-import { createClient, RedelayedError, type RedelayedClient, type ReliableQueue } from 'redelayed'
+import { createClient, RedelayedError, type ConnectOptions, type RedelayedClient, type ReliableQueue } from 'redelayed'
 import { parseJournalUrl } from '../config/journal-options.js'
-import { whereabouts } from '../config/load-settings.js'
+import { whereabouts, whereaboutsOf } from '../config/load-settings.js'
 import { JournalDatabase } from '../database/database.js'
 import { createJournal, type Journal } from '../journal/journal.js'
 import type { JournalQueue } from '../journal/journal-queue.js'
+import { connectOptionsOf } from '../service/connections.js'
 
 interface Flags {
   readonly journal?: string
   readonly redis?: string
   readonly redisCluster?: string
+  readonly redisSentinels?: string
   readonly shards?: string
   readonly expired?: boolean
   readonly dryRun?: boolean
@@ -29,6 +31,7 @@ program.option(
 )
 program.option('--redis <url>', 'the Redis of the queues (default: as the service has it)')
 program.option('--redis-cluster <url,url,…>', 'some nodes of a Redis Cluster, in the place of --redis')
+program.option('--redis-sentinels <url,url,…>', 'sentinels; the host in --redis is then the name of the master')
 program.option('--queue <name>', 'a reliable queue; may be given several times')
 program.option(
   '--shards <number>',
@@ -44,7 +47,7 @@ program.help((sections) => [
   ...sections,
   {
     title: 'The environment',
-    body: '  REDELAYED_JOURNAL, REDELAYED_REDIS and REDELAYED_REDIS_CLUSTER, each also with _FILE, and REDELAYED_CONFIG are those of the service; then REDIS_URL.',
+    body: '  REDELAYED_JOURNAL, REDELAYED_REDIS, REDELAYED_REDIS_CLUSTER and REDELAYED_REDIS_SENTINELS, each also with _FILE, and REDELAYED_CONFIG are those of the service; then REDIS_URL.',
   },
 ])
 
@@ -154,15 +157,13 @@ async function attachAll(
   return queues
 }
 
-function redisOf({ redis, redisCluster }: Flags): { readonly url: string } | { readonly cluster: readonly string[] } {
+function redisOf({ redis, redisCluster, redisSentinels }: Flags): ConnectOptions {
   if (redis !== undefined && redisCluster !== undefined)
     throw new RedelayedError('ERR_USAGE', '--redis and --redis-cluster exclude each other')
-  if (redisCluster !== undefined) return { cluster: redisCluster.split(',').map((node) => node.trim()) }
-  if (redis !== undefined) return { url: redis }
-  const service = whereabouts(process.env)
-  return service.redisCluster.length > 0
-    ? { cluster: service.redisCluster }
-    : { url: service.redis ?? 'redis://127.0.0.1:6379' }
+  const given = { redis, redisCluster, redisSentinels }
+  const isGiven = Object.values(given).some((each) => each !== undefined)
+  const { redis: url = 'redis://127.0.0.1:6379', ...others } = isGiven ? whereaboutsOf(given) : whereabouts(process.env)
+  return connectOptionsOf({ redis: url, ...others }, undefined)
 }
 
 function shardsOf({ shards }: Flags): number | undefined {

@@ -65,6 +65,13 @@ export function loadSettings({ args = [], env = {}, needsFiles = false, only }: 
   const settings = Object.fromEntries(values) as unknown as ServerSettings
   if (settings.redis !== undefined && settings.redisCluster.length > 0)
     problems.push('redis and redis-cluster: give one of them')
+  if (settings.redisSentinels.length > 0) {
+    if (settings.redisCluster.length > 0) problems.push('redis-sentinels and redis-cluster: give one of them')
+    else if (given('redis') === undefined)
+      problems.push('redis-sentinels: give the name of the master as the host of redis, such as redis://:password@name')
+    else if (!namesMaster(settings.redis))
+      problems.push('redis: expected the name of the master without a port, with redis-sentinels')
+  }
   if (settings.maxBodiesBytes < Math.max(settings.maxBatchBytes, 2 * settings.maxMessageBytes))
     problems.push('max-bodies-bytes: expected at least max-batch-bytes, and twice max-message-bytes')
   const hasRedis = given('redis') !== undefined || given('redisCluster') !== undefined
@@ -81,17 +88,37 @@ export function loadSettings({ args = [], env = {}, needsFiles = false, only }: 
   return Object.freeze(settings)
 }
 
-const WHERE = ['redis', 'redisCluster', 'journal'] as const
+const WHERE = ['redis', 'redisCluster', 'redisSentinels', 'journal'] as const
+type Where = (typeof WHERE)[number]
 
 /**
  * The addresses of Redis and the journal that the service would use with this environment; it ignores other variables.
  *
  * @throws ConfigError with all mistakes
  */
-export function whereabouts(env: NonNullable<Sources['env']>): Pick<ServerSettings, (typeof WHERE)[number]> {
+export function whereabouts(env: NonNullable<Sources['env']>): Pick<ServerSettings, Where> {
   const names = WHERE.flatMap((name) => [variableOf(name), `${variableOf(name)}_FILE`])
   const own = [...names, 'REDIS_URL', 'REDELAYED_CONFIG'].map((name) => [name, env[name]] as const)
   return loadSettings({ env: Object.fromEntries(own), only: WHERE })
+}
+
+/**
+ * The addresses that flags name, whatever the environment has.
+ *
+ * @throws ConfigError with all mistakes
+ */
+export function whereaboutsOf(
+  flags: Readonly<Partial<Record<Where, string | undefined>>>,
+): Pick<ServerSettings, Where> {
+  const args = WHERE.flatMap((name) => (flags[name] === undefined ? [] : [`--${flagOf(name)}=${flags[name]}`]))
+  return loadSettings({ args, only: WHERE })
+}
+
+/** Whether the host of a URL, if it is valid, can be the name of a master. */
+function namesMaster(url: string | undefined): boolean {
+  if (url === undefined) return true
+  const { hostname, port } = new URL(url)
+  return hostname !== '' && port === ''
 }
 
 function valueOf(setting: Setting<unknown>, { where, text }: Given, problems: string[]): unknown {

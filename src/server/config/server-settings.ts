@@ -6,6 +6,7 @@ import {
   oneOf,
   onOff,
   proxyUrl,
+  sentinels,
   size,
   text,
   url,
@@ -27,6 +28,10 @@ export const SETTINGS = {
   port: whole('The port to listen on; 0 for any free one.', 8080, 0, 65_535),
   redis: url('The Redis of the queues. Default: REDIS_URL, else a server of its own.', REDIS, undefined),
   redisCluster: urls('Some nodes of a Redis Cluster, instead of --redis.', REDIS),
+  redisSentinels: sentinels(
+    'Sentinels to ask for the master. The host in --redis is then the name of the master.',
+    REDIS,
+  ),
   journal: journalUrl(
     'The SQL database that has every message too: sqlite:<path>, postgres://… or mysql://…; off for none. Default: journal.db in --data-dir with a Redis of its own, else off.',
   ),

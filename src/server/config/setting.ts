@@ -95,7 +95,18 @@ export function journalUrl(about: string): Setting<string | undefined> {
   })
 }
 
+/** Nodes of one cluster. */
 export function urls(about: string, schemes: readonly string[]): Setting<readonly string[]> {
+  return alike(about, schemes, 'expected no database: a cluster has only 0')
+}
+
+/** Sentinels of one master. */
+export function sentinels(about: string, schemes: readonly string[]): Setting<readonly string[]> {
+  return alike(about, schemes, 'expected no database: a sentinel has none')
+}
+
+/** URLs that differ in host and port only. */
+function alike(about: string, schemes: readonly string[], noDatabase: string): Setting<readonly string[]> {
   const one = url(about, schemes, undefined)
   return setting<readonly string[]>(about, '<url,url,…>', [], { isSecret: true }, (given) => {
     const all = given.split(',').map((each) => one.read(each.trim()) ?? '')
@@ -103,8 +114,7 @@ export function urls(about: string, schemes: readonly string[]): Setting<readonl
     const isOther = ({ protocol, username, password }: URL): boolean =>
       protocol !== first?.protocol || username !== first.username || password !== first.password
     if (others.some(isOther)) throw new Mistake('expected the same scheme, user and password in all of them')
-    if ([first, ...others].some((each) => /[1-9]/.test(each?.pathname ?? '')))
-      throw new Mistake('expected no database: a cluster has only 0')
+    if ([first, ...others].some((each) => /[1-9]/.test(each?.pathname ?? ''))) throw new Mistake(noDatabase)
     return all
   })
 }

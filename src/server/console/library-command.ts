@@ -34,7 +34,7 @@ export class CommandFailed extends Error {
  * of its own, so that a large answer or a scan delays no request.
  */
 export class LibraryCommand {
-  readonly #redis: RedisAddress
+  readonly #redis: () => Promise<RedisAddress>
   readonly #stop = new AbortController()
   readonly #running = new Set<Promise<unknown>>()
   readonly #lanes: Promise<unknown>[] = []
@@ -42,21 +42,22 @@ export class LibraryCommand {
 
   readonly #program: string
 
-  /** @param program the command line of the library */
-  constructor(redis: RedisAddress, program = installedProgram()) {
+  /**
+   * @param redis is asked for each command, because a failover changes the address
+   * @param program the command line of the library
+   */
+  constructor(redis: () => Promise<RedisAddress>, program = installedProgram()) {
     this.#redis = redis
     this.#program = program
   }
 
   /** @param words names of queues, which may begin with any character @throws CommandFailed */
   async run(command: string, options: readonly string[] = [], words: readonly string[] = []): Promise<unknown> {
-    const cluster = this.#redis.isCluster ? ['--cluster'] : []
-    const own = [...cluster, ...options, ...(words.length === 0 ? [] : ['--', ...words])]
+    const own = [...options, ...(words.length === 0 ? [] : ['--', ...words])]
     if (own.some((arg) => arg.includes('\0'))) throw new CommandFailed('an argument cannot contain NUL', true)
-    const args = [this.#program, command, '--json', ...own]
     if (this.#running.size >= MOST) throw new CommandFailed('too many readers look at this Redis; try again later')
     const lane = this.#count++ % LANES
-    const running = (this.#lanes[lane] ?? Promise.resolve()).then(() => this.#execute(args, mostBytesOf(command)))
+    const running = (this.#lanes[lane] ?? Promise.resolve()).then(() => this.#execute(command, own))
     const end = running.catch(() => undefined)
     this.#running.add(end)
     this.#lanes[lane] = end
@@ -68,11 +69,13 @@ export class LibraryCommand {
     await Promise.all(this.#running)
   }
 
-  #execute(args: readonly string[], maxBuffer: number): Promise<unknown> {
+  async #execute(command: string, own: readonly string[]): Promise<unknown> {
+    const { url, isCluster } = await this.#redis()
+    const args = [this.#program, command, '--json', ...(isCluster ? ['--cluster'] : []), ...own]
     return new Promise((resolve, reject) => {
       // the URL goes into the environment: all users of the machine can see arguments
-      const env = { ...process.env, REDIS_URL: this.#redis.url }
-      const limits = { timeout: MOST_MS, maxBuffer, signal: this.#stop.signal }
+      const env = { ...process.env, REDIS_URL: url }
+      const limits = { timeout: MOST_MS, maxBuffer: mostBytesOf(command), signal: this.#stop.signal }
       execFile(process.execPath, args, { env, ...limits }, (error, stdout, stderr) => {
         // a negative result, such as findings, has the exit code 1
         const document = error?.code === TOO_MUCH ? undefined : parsed(stdout)

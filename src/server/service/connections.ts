@@ -1,41 +1,117 @@
-import { Cluster, Redis } from 'ioredis'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import type { ConnectOptions } from 'redelayed'
 import type { ServerSettings } from '../config/server-settings.js'
 import type { RedisAddress } from '../console/library-command.js'
 import type { OwnRedis } from './own-redis.js'
 
+/** The settings that lead to Redis. */
+export type RedisSettings = Pick<ServerSettings, 'redis' | 'redisCluster' | 'redisSentinels'>
+
+interface Account {
+  readonly username?: string
+  readonly password?: string
+}
+
+/** The user and password of a URL. */
+function accountOf({ username, password }: URL): Account {
+  return {
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+  }
+}
+
+interface ByAccount extends Account {
+  readonly sentinels: { readonly host: string; readonly port: number }[]
+  readonly name: string
+  readonly db: number
+  readonly sentinelUsername?: string
+  readonly sentinelPassword?: string
+  /** What ioredis needs to encrypt the connections to the master, the sentinels, or both. */
+  readonly encryption: Pick<RedisOptions, 'tls' | 'enableTLSForSentinelMode' | 'sentinelTLS'>
+}
+
+/** The way to a master that sentinels know; the host of `redis` is its name. `undefined` without sentinels. */
+function bySentinels({ redis, redisSentinels }: RedisSettings): ByAccount | undefined {
+  const [first, ...others] = redisSentinels.map((each) => new URL(each))
+  if (first === undefined || redis === undefined) return undefined
+  const master = new URL(redis)
+  const { username, password } = accountOf(first)
+  return {
+    ...accountOf(master),
+    sentinels: [first, ...others].map(({ hostname, port }) => ({
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: port === '' ? 26_379 : Number(port),
+    })),
+    name: decodeURIComponent(master.hostname),
+    db: Number(master.pathname.slice(1)),
+    ...(username !== undefined && { sentinelUsername: username }),
+    ...(password !== undefined && { sentinelPassword: password }),
+    encryption: {
+      ...(master.protocol === 'rediss:' && { tls: {}, enableTLSForSentinelMode: true }),
+      // given in both cases: the library would take that of the master
+      sentinelTLS: first.protocol === 'rediss:' ? {} : undefined,
+    },
+  }
+}
+
+/** The options of the library's client. */
+export function connectOptionsOf(settings: RedisSettings, own: OwnRedis | undefined): ConnectOptions {
+  const { redis, redisCluster } = settings
+  if (redisCluster.length > 0) return { cluster: redisCluster }
+  const sentinel = bySentinels(settings)
+  if (sentinel !== undefined) {
+    const { encryption, ...options } = sentinel
+    return { ...options, ioredis: { ...encryption } }
+  }
+  // the emulator answers some commands differently in RESP3
+  return { url: redis ?? own?.url ?? '', ...(own?.isDurable === false && { ioredis: { protocol: 2 } }) }
+}
+
 /** A plain client for data outside of queues: the state of endpoints, the log of their deliveries, and worker numbers. */
-export function plainClient({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): Redis | Cluster {
+export function plainClient(settings: RedisSettings, own: OwnRedis | undefined): Redis | Cluster {
+  const { redis, redisCluster } = settings
   // sends the commands of one turn of the event loop in one write
   const enableAutoPipelining = true
   const limits = { connectTimeout: 5_000, commandTimeout: 2_000, socketTimeout: 2_000, protocol: 2 as const }
   // after a failover behind the same name the connection still leads to the old master
   const reconnectOnError = ({ message }: Error): boolean => message.startsWith('READONLY')
   const [first] = redisCluster
-  if (first === undefined)
-    return new Redis(redis ?? own?.url ?? '', {
-      ...limits,
-      enableAutoPipelining,
-      maxRetriesPerRequest: 3,
-      reconnectOnError,
-    })
+  if (first === undefined) {
+    const options = { ...limits, enableAutoPipelining, maxRetriesPerRequest: 3, reconnectOnError }
+    const sentinel = bySentinels(settings)
+    if (sentinel === undefined) return new Redis(redis ?? own?.url ?? '', options)
+    const { encryption, ...master } = sentinel
+    // with the detector a connection to a master that was replaced ends when the sentinels announce another one
+    return new Redis({ ...master, ...encryption, ...options, failoverDetector: true })
+  }
   // the nodes that the cluster announces have the password of the given nodes
-  const { username, password, protocol } = new URL(first)
-  const isTls = protocol === 'rediss:'
+  const url = new URL(first)
+  const isTls = url.protocol === 'rediss:'
   return new Cluster([...redisCluster], {
     ...(isTls && { dnsLookup: (address, callback) => callback(null, address) }), // certificates are for names
-    redisOptions: {
-      ...limits,
-      ...(username !== '' && { username: decodeURIComponent(username) }),
-      ...(password !== '' && { password: decodeURIComponent(password) }),
-      ...(isTls && { tls: {} }),
-    },
+    redisOptions: { ...limits, ...accountOf(url), ...(isTls && { tls: {} }) },
   })
 }
 
-/** The address of the service's Redis, for the doctor. */
-export function addressOf({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedisAddress {
+/** The address of the service's Redis for the library's command line, which knows no sentinels: then that of the present master. */
+export function addressOf(
+  settings: RedisSettings,
+  own: OwnRedis | undefined,
+  client: Redis | Cluster,
+): () => Promise<RedisAddress> {
+  const { redis, redisCluster, redisSentinels } = settings
   const [node] = redisCluster
-  return { url: node ?? redis ?? own?.url ?? '', isCluster: node !== undefined }
+  const url = node ?? redis ?? own?.url ?? ''
+  if (redisSentinels.length === 0 || client instanceof Cluster)
+    return async () => ({ url, isCluster: node !== undefined })
+  return async () => {
+    await client.ping() // it may not be connected yet
+    const { remoteAddress = '', remotePort } = client.stream
+    const master = new URL(url)
+    master.hostname = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress
+    master.port = String(remotePort)
+    return { url: master.href, isCluster: false }
+  }
 }
 
 /** The `INFO` of each master. */

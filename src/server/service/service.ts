@@ -33,7 +33,7 @@ import { Topics } from '../topics/topics.js'
 import { Tracing } from '../topics/tracing.js'
 import { WorkerLease } from '../topics/worker-lease.js'
 import { builtPage } from './built-page.js'
-import { addressOf, infoOf, plainClient } from './connections.js'
+import { addressOf, connectOptionsOf, infoOf, plainClient } from './connections.js'
 import { closedWithin, urlOf } from './listening.js'
 import type { Service } from './running.js'
 import { startReadOnlyService } from './read-only-service.js'
@@ -70,7 +70,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
     const ownRedis = needsRedis(settings) ? await startRedis(settings.dataDir) : undefined
     if (ownRedis !== undefined) closers.push(() => ownRedis.stop())
 
-    const client = connect(settings, ownRedis)
+    const client = createClient(connectOptionsOf(settings, ownRedis))
     closers.push(() => client.shutdown())
     const log: Log = { error: () => undefined, warn: () => undefined }
     client.on('error', (error) => log.error(error))
@@ -131,7 +131,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
     const agenda = new AgendaReader(redis, topics)
     const due = new DueMessages(redis, topics)
     const held = new HeldTopics(redis, topics)
-    const command = new LibraryCommand(addressOf(settings, ownRedis))
+    const command = new LibraryCommand(addressOf(settings, ownRedis, redis))
     closers.push(() => command.stop())
     const doctor = new Doctor(command, () => topics.now())
     const instances = new Instances(redis, version, () => topics.now())
@@ -266,11 +266,4 @@ async function startWebhooks(
       await sender.close()
     },
   }
-}
-
-function connect({ redis, redisCluster }: ServerSettings, own: OwnRedis | undefined): RedelayedClient {
-  if (redisCluster.length > 0) return createClient({ cluster: redisCluster })
-  const url = redis ?? own?.url ?? ''
-  // the emulator answers some commands differently in RESP3
-  return createClient({ url, ...(own?.isDurable === false && { ioredis: { protocol: 2 } }) })
 }

@@ -283,6 +283,12 @@ describe('redelayed-server journal', function () {
       2,
       /exclude each other/,
     ],
+    [
+      'sentinels without the name of a master',
+      ['journal', 'verify', '--journal', 'sqlite:x', '--queue', 'q', '--redis-sentinels', 'redis://a'],
+      2,
+      /redis-sentinels: give the name of the master/,
+    ],
     ['no queue', ['journal', 'verify', '--journal', 'sqlite:x'], 2, /--queue is missing/],
     ['a bad number of days', ['journal', 'prune', '--journal', 'sqlite:x', '--older-than', 'x'], 2, /a number of days/],
     ['another scheme', ['journal', 'migrate', '--journal', 'oracle://host/db'], 1, /sqlite:<path>/],

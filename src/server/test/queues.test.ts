@@ -14,7 +14,7 @@ describe('queues that libraries use', () => {
   function commandThat(source: string): LibraryCommand {
     const program = join(dir, `${Math.random()}.mjs`)
     writeFileSync(program, source)
-    return new LibraryCommand({ url: 'redis://127.0.0.1:1', isCluster: false }, program)
+    return new LibraryCommand(async () => ({ url: 'redis://127.0.0.1:1', isCluster: false }), program)
   }
 
   const failure = async (running: Promise<unknown>): Promise<CommandFailed> => {

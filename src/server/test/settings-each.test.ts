@@ -89,6 +89,22 @@ const ROWS: { readonly [K in SettingName]: Row<K> } = {
     ],
     effect: 'rights.test.ts',
   },
+  redisSentinels: {
+    good: [
+      [
+        'redis://watcher:s%23cret@a:26379, redis://watcher:s%23cret@[::1]',
+        ['redis://watcher:s%23cret@a:26379', 'redis://watcher:s%23cret@[::1]'],
+      ],
+    ],
+    bad: [
+      ['redis://a:1,', REDIS],
+      ['a:1,b:2', REDIS],
+      ['redis://a:1,rediss://b:2', 'expected the same scheme, user and password in all of them'],
+      ['redis://:x@a,redis://:y@b', 'expected the same scheme, user and password in all of them'],
+      ['redis://a/1', 'expected no database: a sentinel has none'],
+    ],
+    effect: 'sentinel.test.ts',
+  },
   journal: {
     good: [
       ['sqlite:./a.db', 'sqlite:./a.db'],
@@ -306,6 +322,7 @@ const ROWS: { readonly [K in SettingName]: Row<K> } = {
 /** Further settings that some need to be valid. */
 const BESIDE: Partial<Record<SettingName, Readonly<Record<string, string>>>> = {
   readOnly: { REDIS_URL: 'redis://a' },
+  redisSentinels: { REDELAYED_REDIS: 'redis://orders' },
 }
 
 describe('each setting of the service', () => {
@@ -388,15 +405,16 @@ describe('each setting of the service', () => {
       const [text, value] = ROWS[name].good[0] as readonly [string, unknown]
       const path = join(dir, 'secret')
       writeFileSync(path, `${text}\n`)
+      const env = BESIDE[name] ?? {}
       const given: Sources[] = [
-        { args: [`--${flagOf(name)}-file`, path] },
-        { env: { [`${variableOf(name)}_FILE`]: path } },
-        { args: ['--config', file({ [`${flagOf(name)}-file`]: path })] },
+        { args: [`--${flagOf(name)}-file`, path], env },
+        { env: { ...env, [`${variableOf(name)}_FILE`]: path } },
+        { args: ['--config', file({ [`${flagOf(name)}-file`]: path })], env },
       ]
       if (SETTINGS[name].isSecret) {
         for (const each of given) expect(loadSettings(each)[name], name).to.deep.equal(value)
         const twice = file({ [flagOf(name)]: text, [`${flagOf(name)}-file`]: path })
-        expect(problemsOf({ args: ['--config', twice] }), name).to.deep.equal([
+        expect(problemsOf({ args: ['--config', twice], env }), name).to.deep.equal([
           `${twice}: ${flagOf(name)}-file: given twice`,
         ])
       } else {
@@ -405,7 +423,7 @@ describe('each setting of the service', () => {
       }
     }
     const secret = SETTING_NAMES.filter((name) => SETTINGS[name].isSecret)
-    expect(secret).to.have.members(['redis', 'redisCluster', 'journal', 'webhookProxy'])
+    expect(secret).to.have.members(['redis', 'redisCluster', 'redisSentinels', 'journal', 'webhookProxy'])
   })
 
   it('is in the help and in the table of docs/service.md, with its default', () => {

@@ -133,6 +133,22 @@ describe('the settings of the service', () => {
     ])
   })
 
+  it('sentinels need the name of the master as the host of the Redis', () => {
+    const flag = '--redis-sentinels=redis://a,redis://b:26380'
+    const loaded = loadSettings({ args: [flag], env: { REDIS_URL: 'rediss://u:p@Orders_1/2' } })
+    expect(loaded.redis).to.equal('rediss://u:p@Orders_1/2')
+    expect(loaded.redisSentinels).to.deep.equal(['redis://a', 'redis://b:26380'])
+    expect(problems({ args: [flag] })).to.deep.equal([
+      'redis-sentinels: give the name of the master as the host of redis, such as redis://:password@name',
+    ])
+    expect(problems({ args: [flag, '--redis=redis://orders:6379'] })).to.deep.equal([
+      'redis: expected the name of the master without a port, with redis-sentinels',
+    ])
+    expect(problems({ args: [flag, '--redis-cluster=redis://c'] })).to.deep.equal([
+      'redis-sentinels and redis-cluster: give one of them',
+    ])
+  })
+
   it('all bodies together may have what the largest one has', () => {
     const expected = ['max-bodies-bytes: expected at least max-batch-bytes, and twice max-message-bytes']
     expect(problems({ args: ['--max-bodies-bytes=15mb'] })).to.deep.equal(expected)

@@ -5,7 +5,7 @@ import type { ReplicatedStage } from '../bench/stage.js'
 const LOOK_MS = 100
 
 /**
- * The address of the master, as a balancer or a virtual address is one: the service knows no sentinels. When the sentinels have chosen another master, the lines lead there,
+ * The address of the master, as a balancer or a virtual address is one; `sentinel.test.ts` has a service that knows the sentinels. When the sentinels have chosen another master, the lines lead there,
  * and connections to the old one are reset.
  */
 export class MasterLine {

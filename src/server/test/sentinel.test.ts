@@ -1,0 +1,124 @@
+import { expect } from 'chai'
+import { Redis } from 'ioredis'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { requireServerBin, startSentinel, type SentinelSetup } from '../../../test/support/redis-server.js'
+import { loadSettings } from '../config/load-settings.js'
+import { startService } from '../service/service.js'
+import { eventually } from './support/eventually.js'
+import { startTestService, type TestService } from './support/service.js'
+
+describe('a service that finds Redis through sentinels', function () {
+  this.timeout(180_000)
+  let setup: SentinelSetup
+  let dir: string
+  let from: Pick<ReturnType<typeof loadSettings>, 'redis' | 'redisSentinels'>
+
+  before(async function () {
+    requireServerBin(this)
+    setup = await startSentinel()
+    dir = mkdtempSync(join(tmpdir(), 'redelayed-sentinels-'))
+    for (const { port } of setup.servers) await addUser(port, 'worker', ['~*', '&*', '+@all'])
+    for (const { port } of setup.sentinelServers) await addUser(port, 'watcher', ['+@all', '&*'])
+    const file = (name: string, text: string): string => {
+      writeFileSync(join(dir, name), `${text}\n`)
+      return join(dir, name)
+    }
+    const urls = setup.sentinels.map(({ host, port }) => `redis://watcher:s%23cret@${host}:${port}`)
+    const { redis, redisSentinels } = loadSettings({
+      env: {
+        REDELAYED_REDIS_FILE: file('redis', `redis://worker:s%23cret@${setup.name}/3`),
+        REDELAYED_REDIS_SENTINELS_FILE: file('sentinels', urls.join(',')),
+      },
+    })
+    from = { redis, redisSentinels }
+  })
+  after(async () => {
+    await setup?.stop()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  async function addUser(port: number, name: string, rights: readonly string[]): Promise<void> {
+    await asking(port, (admin) => admin.call('ACL', 'SETUSER', name, 'on', '>s#cret', ...rights))
+  }
+  async function asking<T>(port: number, ask: (redis: Redis) => Promise<T>): Promise<T> {
+    const redis = new Redis(port)
+    try {
+      return await ask(redis)
+    } finally {
+      redis.disconnect()
+    }
+  }
+  /** The users of all connections to a server but those of this test, of the sentinels and of replicas. */
+  const usersAt = async (port: number): Promise<Set<string>> => {
+    const list = (await asking(port, (admin) => admin.call('CLIENT', 'LIST'))) as string
+    return new Set(Array.from(list.matchAll(/ user=(\S+)/g), ([, user = '']) => user))
+  }
+
+  async function worksAt(server: TestService, topic: string, id: string): Promise<void> {
+    const pushed = await server.ask('POST', `/v1/topics/${topic}/messages`, {
+      id,
+      delay: 10,
+      body: id,
+      existing: 'keep',
+    })
+    expect(pushed.status).to.be.oneOf([200, 201])
+    const { status, body } = await server.ask('POST', `/v1/topics/${topic}/receive`, { wait: 2_000 })
+    expect(status).to.equal(200)
+    expect(body.messages.map((message) => message.id)).to.deep.equal([id])
+    const leases = body.messages.map(({ lease }) => lease)
+    expect((await server.ask('POST', '/v1/leases/acknowledge', { leases })).status).to.equal(200)
+    // the log of deliveries is read by the plain client
+    const endpoint = await server.ask('POST', '/v1/endpoints', { url: 'https://example.com/hook' })
+    expect(endpoint.status).to.equal(201)
+    expect((await server.ask('GET', `/v1/endpoints/${endpoint.body.id}/deliveries`)).status).to.equal(200)
+    const doctor = await server.ask('GET', '/v1/doctor')
+    expect(doctor.status, JSON.stringify(doctor.body)).to.equal(200)
+  }
+
+  it('works with its users and database, and goes on after a failover', async () => {
+    const server = await startTestService(from)
+    try {
+      const topic = server.topic()
+      await worksAt(server, topic, 'before')
+      const master = await setup.masterPort()
+      expect(await usersAt(master)).to.include('worker')
+      expect(await asking(master, (admin) => admin.info('keyspace')), 'database 3 only')
+        .to.match(/^db3:/m)
+        .and.not.match(/^db[^3]:/m)
+      const watched = await Promise.all(setup.sentinels.map(({ port }) => usersAt(port)))
+      expect(watched.some((users) => users.has('watcher'))).to.equal(true)
+
+      await setup.failover()
+      expect(await setup.masterPort()).to.not.equal(master)
+      await eventually(() => worksAt(server, topic, 'after'), 60_000)
+    } finally {
+      await server.stop()
+    }
+  })
+
+  it('starts through the other sentinels when the first is away, and not with a name that they do not have', async () => {
+    const server = await startTestService({ ...from, redisSentinels: ['redis://127.0.0.1:1', ...from.redisSentinels] })
+    try {
+      expect((await server.ask('GET', '/readyz')).status).to.equal(200)
+    } finally {
+      await server.stop()
+    }
+    const other = { ...loadSettings({}), ...from, redis: 'redis://another', dataDir: dir, port: 0 }
+    const thrown = await startService(other, '0.0.0', join(dir, 'none')).then(
+      async (service) => service.close(),
+      (error: unknown) => error,
+    )
+    expect(String(thrown)).to.match(/sentinel/i)
+  })
+
+  it('shows the queues of the master with --read-only', async () => {
+    const server = await startTestService({ ...from, readOnly: true })
+    try {
+      expect((await server.ask('GET', '/v1/queues')).status).to.equal(200)
+    } finally {
+      await server.stop()
+    }
+  })
+})
