@@ -1,6 +1,4 @@
 import { CONFIG_NAMES, readConfig } from '../reliable/config.js'
-import { resolveSettings } from '../options.js'
-import { ReliableGroupStore } from '../store/reliable-group-store.js'
 import type { EndReply } from '../store/reliable-scripts.js'
 import type { ReliableStore } from '../store/reliable-store.js'
 import { asArray, asBytes, asNumber } from '../store/replies.js'
@@ -45,9 +43,10 @@ export async function keptCompleted(
   const parts = await Promise.all(
     names.map(async (queue) => {
       const store = reliableStoreOf(sender, queue)
-      const totals = new ReliableGroupStore(sender, resolveSettings({}), store.keys).queueTotals()
-      const [{ completed }, now, settings] = await Promise.all([totals, store.now(), store.settings(CONFIG_NAMES)])
-      return { queue, store, kept: completed, now, config: readConfig(settings) }
+      const [now, settings] = await Promise.all([store.now(), store.settings(CONFIG_NAMES)])
+      const config = readConfig(settings)
+      const age = config.keepCompletedFor
+      return { queue, store, kept: await store.countCompleted(age ? now - age : undefined), now, config }
     }),
   )
   // where there are several shards, the first of each may be among those to skip
@@ -65,8 +64,9 @@ export async function keptCompleted(
 
 /** The kept completed message of an id; `null` for none. */
 export async function keptMessage(store: ReliableStore, queue: string, id: string): Promise<KeptMessage | null> {
-  const [end] = await store.completed([id])
-  return end === undefined ? null : kept(queue, id, end)
+  const bytes = Buffer.from(id)
+  const [end] = await store.completed([bytes])
+  return end === undefined ? null : kept(queue, bytes, end)
 }
 
 /** One shard, or the queue. */
@@ -77,7 +77,8 @@ interface Part {
 }
 
 interface Place extends Pick<Part, 'queue' | 'store'> {
-  readonly id: string
+  /** Bytes, because an id of another program need not be text. */
+  readonly id: Buffer
   readonly at: number
 }
 
@@ -121,11 +122,11 @@ class IdsByTime {
     const flat = asArray(await this.#sender.call('ZREVRANGE', args, { resend: 'reads' }))
     let largest = 0
     for (let at = 0; at < flat.length; at += 2) {
-      const bytes = asBytes(flat[at])
-      const id = bytes.toString()
-      largest = Math.max(largest, bytes.length)
-      if (!this.#seen.has(id)) this.#read.push({ queue, store, id, at: asNumber(flat[at + 1]) })
-      if (bytes.length <= SMALL) this.#seen.add(id)
+      const id = asBytes(flat[at])
+      const name = id.toString('latin1')
+      largest = Math.max(largest, id.length)
+      if (!this.#seen.has(name)) this.#read.push({ queue, store, id, at: asNumber(flat[at + 1]) })
+      if (id.length <= SMALL) this.#seen.add(name)
     }
     this.#from += most
     this.#page = largest <= SMALL ? Math.min(2 * this.#page, MOST_PAGE) : FIRST_PAGE
@@ -160,7 +161,7 @@ async function endsOf(places: readonly Place[]): Promise<KeptMessage[]> {
     const ids = places.slice(at, other < 0 ? undefined : other).map(({ id }) => id)
     const ends = await store.completed(ids)
     for (const [n, end] of ends.entries()) {
-      const message = kept(queue, ids[n] ?? '', end)
+      const message = kept(queue, ids[n] as Buffer, end)
       if (message === null) continue // it is not kept any more
       bytes += message.result?.length ?? 0
       if (messages.length > 0 && bytes > MOST_BYTES) return messages
@@ -171,7 +172,7 @@ async function endsOf(places: readonly Place[]): Promise<KeptMessage[]> {
   return messages
 }
 
-function kept(queue: string, id: string, end: EndReply): KeptMessage | null {
+function kept(queue: string, id: Buffer, end: EndReply): KeptMessage | null {
   if (end.is !== 'completed') return null
-  return { queue, id, completedAt: end.at, attempts: end.attempts, result: end.result }
+  return { queue, id: id.toString(), completedAt: end.at, attempts: end.attempts, result: end.result }
 }

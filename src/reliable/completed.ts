@@ -62,7 +62,7 @@ export class Completed<T> {
   }
 
   async get<R>(id: string): Promise<CompletedMessage<R> | null> {
-    const [found = null] = await this.#read<R>([assertKnownId('id', id)])
+    const [found = null] = await this.#read<R>([Buffer.from(assertKnownId('id', id))])
     return found
   }
 
@@ -71,19 +71,19 @@ export class Completed<T> {
     onlyKnown('options', options, ['pageSize'])
     const pageSize = integer('pageSize', options.pageSize ?? 100, 1, 1_000)
     for (let from = 0; ; from += pageSize) {
-      const ids = (await this.#store.completedIds(from, pageSize)).map(String)
+      const ids = await this.#store.completedIds(from, pageSize)
       for (const message of await this.#read<R>(ids)) if (message !== null) yield message
       if (ids.length < pageSize) return
     }
   }
 
   /** One completed message for each id; `null` where none is kept. */
-  async #read<R>(ids: readonly string[]): Promise<(CompletedMessage<R> | null)[]> {
+  async #read<R>(ids: readonly Buffer[]): Promise<(CompletedMessage<R> | null)[]> {
     const found: (CompletedMessage<R> | null)[] = []
     while (found.length < ids.length) {
       const ends = await this.#store.completed(ids.slice(found.length))
       for (const end of ends) {
-        const id = ids[found.length] as string
+        const id = String(ids[found.length])
         if (end.is !== 'completed') found.push(null)
         else
           found.push({ id, completedAt: end.at, attempts: end.attempts, result: this.#resultOf(end) as R | undefined })

@@ -215,7 +215,7 @@ export class ReliableStore {
   }
 
   /** The completed messages of the first ids, at least one, whatever else has these ids. */
-  async completed(ids: readonly string[]): Promise<readonly EndReply[]> {
+  async completed(ids: readonly Buffer[]): Promise<readonly EndReply[]> {
     return (await this.#ends(ids, true)).ends
   }
 
@@ -235,6 +235,11 @@ export class ReliableStore {
   async completedIds(from: number, most: number): Promise<Buffer[]> {
     const reply = await this.#read('ZREVRANGE', this.keys.completedAt, String(from), String(from + most - 1))
     return asArray(reply).map(asBytes)
+  }
+
+  /** Counts the completed messages; `oldest` excludes those that were completed before that time, epoch milliseconds. */
+  async countCompleted(oldest: number | undefined): Promise<number> {
+    return asInteger(await this.#read('ZCOUNT', this.keys.completedAt, String(oldest ?? '-inf'), '+inf'))
   }
 
   /** Gives messages back; resolves with the script's reply for each, 0 if it was not the caller's. */
@@ -480,7 +485,7 @@ export class ReliableStore {
     return (await run(this.#sender, scripts.clear, this.#scriptKeys, args, { resend: 'undoes' })) > 0
   }
 
-  async #ends(ids: readonly string[], onlyCompleted: boolean): Promise<EndsReply> {
+  async #ends(ids: readonly (string | Buffer)[], onlyCompleted: boolean): Promise<EndsReply> {
     const args = { nowMs: this.#now, onlyCompleted, ids: ids.slice(0, READS) }
     const reply = await run(this.#sender, scripts.ends, this.#scriptKeys, args, { resend: 'reads' })
     if (ids.length > 0 && reply.ends.length === 0) throw new InternalError('ends-reply', 'there is none')

@@ -99,6 +99,30 @@ describe('the command line, looking into reliable queues', function () {
       await refused(1, /there is no reliable queue/, 'completed', uniqueName('none'))
     })
 
+    it('shows each message whose id is not UTF-8, and reads no other keys of the queue than those of completed messages', async () => {
+      const queue = makeQueue()
+      await queue.add(1, { id: 'waits' })
+      await queue.setConfig({ keepCompleted: 5, keepCompletedFor: '1h' })
+      const { completed, completedAt, groupTurns } = reliableKeys(queue.name)
+      const now = Date.now()
+      const kept = [
+        [now, [0x61, 0xff]],
+        [now - 1_000, [0x61, 0xfe]],
+        [now - 7_200_000, [0x6f, 0x6c, 0x64]], // older than an hour
+      ] as const
+      for (const [at, bytes] of kept) {
+        await rawClient().zadd(completedAt, at, Buffer.from(bytes))
+        await rawClient().hset(completed, Buffer.from(bytes), `${at},3,\n`)
+      }
+      await rawClient().set(groupTurns, 'of another program')
+      const page = await json<{ kept: number; completed: Json[] }>('completed', queue.name)
+      expect(page.completed.map(({ id, completedAt: at, attempts }) => [id, at, attempts])).to.deep.equal([
+        ['a\ufffd', now, 3],
+        ['a\ufffd', now - 1_000, 3],
+      ])
+      expect(page.kept).to.equal(2)
+    })
+
     it('ends a page before 8 MiB', async () => {
       const name = uniqueName('cli')
       forgetReliable(name)

@@ -410,6 +410,18 @@ describe('completed messages', () => {
       }
     })
 
+    it('are listed where their ids are not UTF-8', async () => {
+      const queue = await makeQueue()
+      const { completed, completedAt } = reliableKeys(queue.name)
+      const now = Math.floor(await redisNow())
+      for (const byte of [0xfe, 0xff]) {
+        await rawClient().zadd(completedAt, now, Buffer.from([byte]))
+        await rawClient().hset(completed, Buffer.from([byte]), `${now},1,\n`)
+      }
+      const kept = { id: '\ufffd', completedAt: now, attempts: 1, result: undefined }
+      expect(await all(queue)).to.deep.equal([kept, kept])
+    })
+
     it('leave out records of other programs', async () => {
       const queue = await makeQueue()
       const { completed } = reliableKeys(queue.name)
