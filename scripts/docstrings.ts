@@ -116,7 +116,7 @@ function publicMethods(checker: ts.TypeChecker, symbol: ts.Symbol): ts.Symbol[] 
   if (symbol.flags & ts.SymbolFlags.Class) return methodsOfClass(checker, symbol)
   if (symbol.flags & ts.SymbolFlags.Interface && !OF_USERS.includes(symbol.name)) {
     const members = checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol))
-    return members.filter(({ declarations: [declaration] = [] }) => declaration && ts.isMethodSignature(declaration))
+    return members.filter((member) => checker.getTypeOfSymbol(member).getCallSignatures().length > 0)
   }
   if (!(symbol.flags & ts.SymbolFlags.Variable)) return []
   const members = checker.getPropertiesOfType(checker.getTypeOfSymbol(symbol))

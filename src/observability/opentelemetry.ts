@@ -25,7 +25,19 @@ export interface MeasureOptions {
 export interface OpenTelemetry {
   /** The option of `createClient({ instrumentation })`, which continues a trace from the call that adds a message to the handler. */
   readonly instrumentation: Instrumentation
-  /** Measures a client until the returned function is called. */
+  /**
+   * Measures a client until the returned function is called.
+   *
+   * @throws nothing
+   * @example
+   * ```ts
+   * import { openTelemetry } from 'redelayed/opentelemetry'
+   *
+   * const stop = openTelemetry().measure(client, { queues: [delayed, mails] })
+   * await client.shutdown()
+   * stop()
+   * ```
+   */
   readonly measure: (client: RedelayedClient, options?: MeasureOptions) => () => void
 }
 

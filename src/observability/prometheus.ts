@@ -19,7 +19,19 @@ export interface PrometheusOptions {
 export interface PrometheusMetrics {
   /** The registry for the scrape: `await register.metrics()`. */
   readonly register: PromClient.Registry
-  /** Stops listening, and removes the metrics from the registry. */
+  /**
+   * Stops listening, and removes the metrics from the registry.
+   *
+   * @throws nothing
+   * @example
+   * ```ts
+   * import { prometheusMetrics } from 'redelayed/prometheus'
+   *
+   * const { stop } = prometheusMetrics(client)
+   * await client.shutdown()
+   * stop()
+   * ```
+   */
   readonly stop: () => void
 }
 
