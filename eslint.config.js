@@ -2,6 +2,7 @@
 // asserts nothing, a forgotten `.only`, commands that would wipe a shared Redis, and classes that extend classes that extend classes.
 import js from '@eslint/js'
 import { defineConfig } from 'eslint/config'
+import ts from 'typescript'
 import tseslint from 'typescript-eslint'
 
 const wipes = 'A test or script deletes its own keys by name; it never wipes a server that others may use.'
@@ -56,6 +57,82 @@ const shallowClasses = {
   },
 }
 
+/** The functions of tests that wait for a time: `pause(100)`. */
+const PAUSES = ['pause', 'sleep']
+
+/** A test waits for events. A time is allowed where it is part of the fault, or where nothing may happen, and a comment says which. */
+const explainedPauses = {
+  meta: {
+    type: 'problem',
+    schema: [],
+    messages: { unexplained: 'Wait for the event, or say in a comment what this time is for.' },
+  },
+  create(context) {
+    const { sourceCode } = context
+    const { program, esTreeNodeToTSNodeMap } = sourceCode.parserServices
+    const checker = program.getTypeChecker()
+    const commented = new Set(
+      sourceCode.getAllComments().flatMap(({ loc }) => [loc.end.line, Number(loc.end.line) + 1, loc.start.line]),
+    )
+    const isDefinition = (node) =>
+      sourceCode.getAncestors(node).some(({ id, key }) => PAUSES.includes(id?.name ?? key?.name))
+    const statementOf = (node) =>
+      [node, ...sourceCode.getAncestors(node).reverse()].find(({ type }) => /Statement$|Declaration$/.test(type))
+    const check = (node) => {
+      if (isDefinition(node) || commented.has(node.loc.start.line)) return
+      if (commented.has(statementOf(node)?.loc.start.line)) return
+      context.report({ node, messageId: 'unexplained' })
+    }
+    return {
+      // new Promise((resolve) => setTimeout(resolve, ms)), with a limit of time or not
+      'NewExpression[callee.name="Promise"] > ArrowFunctionExpression > CallExpression[callee.name="setTimeout"]':
+        check,
+      CallExpression(node) {
+        if (!PAUSES.includes(node.callee.name)) return
+        const [first] = checker.getResolvedSignature(esTreeNodeToTSNodeMap.get(node))?.getParameters() ?? []
+        if (first && checker.typeToString(checker.getTypeOfSymbol(first)).startsWith('number')) check(node)
+      },
+    }
+  },
+}
+
+/** Each test calls `expect` or throws by itself, or by functions of the tests that it calls. */
+const testsAssert = {
+  meta: { type: 'problem', schema: [], messages: { none: 'This test asserts nothing.' } },
+  create(context) {
+    const { program, esTreeNodeToTSNodeMap } = context.sourceCode.parserServices
+    const checker = program.getTypeChecker()
+    const seen = new Map()
+    const asserts = (node) => {
+      if (seen.has(node)) return seen.get(node)
+      seen.set(node, false) // for functions that call themselves
+      const found =
+        isAssertion(node) ||
+        declarationsOf(node).some(asserts) ||
+        ts.forEachChild(node, (child) => asserts(child) || undefined) === true
+      seen.set(node, found)
+      return found
+    }
+    const isAssertion = (node) =>
+      ts.isThrowStatement(node) || (ts.isIdentifier(node) && /^(expect|assert)$/.test(node.text))
+    const declarationsOf = (node) => {
+      if (!ts.isIdentifier(node)) return []
+      const symbol = checker.getSymbolAtLocation(node)
+      const target = symbol && symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
+      return (target?.declarations ?? []).filter(
+        (each) =>
+          /\/test\//.test(each.getSourceFile().fileName) && (ts.isFunctionLike(each) || ts.isVariableDeclaration(each)),
+      )
+    }
+    return {
+      'CallExpression[callee.name=/^(it|scenario)$/]'(node) {
+        const test = node.arguments.find(({ type }) => /Function/.test(type)) ?? node.arguments.at(-1)
+        if (test && !asserts(esTreeNodeToTSNodeMap.get(test))) context.report({ node, messageId: 'none' })
+      },
+    }
+  },
+}
+
 export default defineConfig(
   {
     ignores: [
@@ -75,6 +152,15 @@ export default defineConfig(
       parserOptions: {
         projectService: { allowDefaultProject: ['*.js', '*.cjs', 'src/server/.dependency-cruiser.cjs'] },
         tsconfigRootDir: import.meta.dirname,
+      },
+    },
+    plugins: {
+      redelayed: {
+        rules: {
+          'explained-pauses': explainedPauses,
+          'tests-assert': testsAssert,
+          'shallow-classes': shallowClasses,
+        },
       },
     },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
@@ -109,7 +195,6 @@ export default defineConfig(
   },
   {
     files: ['src/**/*.ts'],
-    plugins: { redelayed: { rules: { 'shallow-classes': shallowClasses } } },
     rules: { 'redelayed/shallow-classes': 'error' },
   },
   {
@@ -122,6 +207,10 @@ export default defineConfig(
       '@typescript-eslint/no-confusing-void-expression': 'off',
       '@typescript-eslint/explicit-module-boundary-types': 'off',
     },
+  },
+  {
+    files: ['test/**/*.test.ts', 'test/jvm/scenarios/**', 'src/server/test/**/*.test.ts'],
+    rules: { 'redelayed/explained-pauses': 'error', 'redelayed/tests-assert': 'error' },
   },
   {
     // what must not compile is the point there

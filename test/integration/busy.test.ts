@@ -53,11 +53,11 @@ describe('a server that is BUSY again and again', function () {
       await delayed.offer(`taken ${burst}`, 100)
       await jobs.add(`handled ${burst}`, { delay: 100 })
       const running = hog.eval('while true do end', 0).catch((error: Error) => error.message)
-      await new Promise((resolve) => setTimeout(resolve, BUSY_MS))
+      await new Promise((resolve) => setTimeout(resolve, BUSY_MS)) // messages come due meanwhile
       await eventually(() => killer.script('KILL'))
       expect(await running).to.match(/killed/i)
       const freeAt = performance.now()
-      await new Promise((resolve) => setTimeout(resolve, FREE_MS))
+      await new Promise((resolve) => setTimeout(resolve, FREE_MS)) // all the time that the server is free
       for (const what of [`taken ${burst}`, `handled ${burst}`]) {
         late[what] =
           (await eventually(() => came.get(what) ?? Promise.reject(new Error(`${what} is not there`)), 10_000)) - freeAt

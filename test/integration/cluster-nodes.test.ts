@@ -203,10 +203,14 @@ describe('nodes of a cluster', () => {
         expect(await queue.size()).to.equal(1)
         answer = `-MOVED 5 127.0.0.1:${other.port}\r\n`
         // each redirection makes ioredis ask for the slots: by chance the other cluster's node first
-        while (asked === 0) {
-          expect(await queue.size()).to.equal(2)
-          await pause(100)
-        }
+        await eventually(
+          async () => {
+            expect(await queue.size()).to.equal(2)
+            expect(asked, 'how often it asked for the slots').to.be.greaterThan(0)
+          },
+          15_000,
+          100,
+        )
         answer = ':1\r\n'
         await eventually(async () => expect(await queue.size()).to.equal(1), 10_000)
       })

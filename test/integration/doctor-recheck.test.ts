@@ -140,7 +140,7 @@ describe("the doctor's recheck", function () {
     const times: [from: number, to: number][] = []
     const slow = through(async (ask) => {
       const from = performance.now()
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      await new Promise((resolve) => setTimeout(resolve, 5)) // the server takes so long
       const reply = await ask()
       times.push([from, performance.now()])
       return reply

@@ -262,7 +262,7 @@ describe('a first attempt that arrives after its repetition', function () {
         const release = await held
         await sent
         await consume()
-        await new Promise((resolve) => setTimeout(resolve, random() * 50))
+        await new Promise((resolve) => setTimeout(resolve, random() * 50)) // the command arrives some time later
         await release()
         return left(raw)
       }

@@ -204,7 +204,7 @@ describe('A server that is silent on connections that are open', function () {
           queue.takeMany(1, { timeout: 30_000 }).then(([value]) => value),
           queue.pollFromAny(30_000, 'milliseconds', uniqueName()),
         ].map((wait) => wait.catch((error: unknown) => error))
-        await new Promise((resolve) => setTimeout(resolve, 3 * LIMITS.connectTimeout))
+        await new Promise((resolve) => setTimeout(resolve, 3 * LIMITS.connectTimeout)) // several attempts fail
         refuse(false)
         await eventually(() => queue.addAll(['a', 'b', 'c', 'd']), 10_000)
         expect((await Promise.all(waits)).sort()).to.deep.equal(['a', 'b', 'c', 'd'])

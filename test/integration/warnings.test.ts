@@ -138,7 +138,7 @@ describe('a warning of the process', () => {
       const { client, queue } = makeReliable()
       await queue.add('x')
       client.createWorker(queue, () => retryIn(Date.now()))
-      await warned
+      expect(await warned).to.have.property('code', 'REDELAYED_TIMESTAMP_DELAY')
     })
   })
 

@@ -1,5 +1,6 @@
 /** Plays all cells of the liveness matrix, many side by side. `npm run test:liveness` starts it. */
 import { parseArgs } from 'node:util'
+import { eventually } from '../support/events.js'
 import { randomFrom } from '../support/random.js'
 import { allCells, type Cell } from './cells.js'
 import { startPlace, type Place, type PlaceName } from './places.js'
@@ -33,8 +34,9 @@ await Promise.all(Array.from({ length: Number(values.parallel) }, work))
 for (const place of places.values()) await (await place).stop()
 
 for (const rejection of new Set(rejections)) console.log(`FAILED  ${rejection}`)
-await new Promise((resolve) => setTimeout(resolve, 500))
-const left = process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind))
+const open = (): string[] => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind))
+await eventually(() => open().length === 0 || Promise.reject(new Error('still open')), 3_000).catch(() => undefined)
+const left = open()
 if (left.length > 0) console.log(`FAILED  left open in the end: ${left.join(', ')}`)
 failed += rejections.length + Number(left.length > 0)
 console.log(`${cells.length} cells in ${Math.round((performance.now() - started) / 1_000)} s`)

@@ -29,7 +29,7 @@ export interface TcpProxy {
   muteNew(at: 'accept' | Uppercase<string> | undefined): void
   /** How many connections fell silent that way; each is a `muted` event. */
   readonly muted: number
-  /** Also `accepted`, before a new connection is led to its server. */
+  /** Also `accepted`, before a new connection is led to its server, and `piece`, when bytes have arrived at the proxy. */
   readonly events: EventEmitter
   /** Closes every new connection at once, as a server that is not there. */
   refuse(on: boolean): void
@@ -97,6 +97,7 @@ export async function startProxy(target: {
       if (waiting.length === 1) flush()
     }
     from.on('data', (bytes: Buffer) => {
+      events.emit('piece')
       if (isDropping()) return
       // what is slow comes little by little, and not after a silence
       const most = Math.max(1, Math.min(bytes.length, Math.floor(bytesPerMs[direction] * PIECE_MS)))

@@ -107,7 +107,7 @@ describe('BlockingConnection', () => {
   }
 
   it('requests the elements for all waits on a slow network', async () => {
-    const asked = await askedFor(() => pause(3))
+    const asked = await askedFor(() => pause(3)) // each reply takes so long
     expect(asked.slice(4, 9)).to.deep.equal([400, 400, 400, 400, 400])
   })
 

@@ -161,7 +161,7 @@ describe('Commands where ioredis may keep a command', () => {
           return {
             callBuffer: async () => {
               const reply = replies.shift()
-              if (reply === demoted) await pause(100)
+              if (reply === demoted) await pause(100) // the old master answers late
               if (reply instanceof Error) throw reply
               return reply
             },
@@ -226,7 +226,7 @@ describe('Commands where ioredis may keep a command', () => {
     function setUp(breaksAfterMs: number, error = 'Connection is closed.') {
       const attempts: Promise<unknown>[] = []
       const first = async (): Promise<never> => {
-        await pause(breaksAfterMs)
+        await pause(breaksAfterMs) // the server is silent
         throw new Error(error)
       }
       const client = {
@@ -260,7 +260,7 @@ describe('Commands where ioredis may keep a command', () => {
     it('a call that began later is not repeated after that time', async () => {
       const { commands, attempts, call } = setUp(700)
       commands.beginShutdown()
-      await pause(500)
+      await pause(500) // the time of one call
       expect(await call()).to.be.instanceOf(ConnectionError)
       expect(attempts).to.have.lengthOf(1)
     })
@@ -268,7 +268,7 @@ describe('Commands where ioredis may keep a command', () => {
     it('an element that is put back is sent again if it was not sent', async () => {
       const { commands, attempts, push } = setUp(700, "Stream isn't writeable and enableOfflineQueue options is false")
       commands.beginShutdown()
-      await pause(500)
+      await pause(500) // the time of one call
       expect(await push()).to.be.instanceOf(ConnectionError)
       expect(attempts).to.have.lengthOf(2)
     })

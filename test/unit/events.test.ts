@@ -115,7 +115,7 @@ describe('EventHub', () => {
       throw error
     })
     hub.emit('error', new ReadOnlyError())
-    await warned
+    expect(await warned).to.have.property('code', 'ERR_LISTENER')
   })
 
   it('warns of an error without a listener, once per code and queue', async () => {

@@ -9,13 +9,14 @@ describe('pause', () => {
     const controller = new AbortController()
     const { signal } = controller
     let ended = 0
+    // longer than the test may take
     const pauses = Promise.all([pause(LONG_MS, signal).then(() => ended++), pause(LONG_MS, signal).then(() => ended++)])
     await new Promise((resolve) => setImmediate(resolve))
     expect(ended, 'before the abort').to.equal(0)
     controller.abort()
     await pauses
     expect(ended).to.equal(2)
-    await pause(LONG_MS, signal)
+    await pause(LONG_MS, signal) // the signal has aborted
     expect(getEventListeners(signal, 'abort'), 'what is left at the signal').to.deep.equal([])
   })
 })

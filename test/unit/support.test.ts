@@ -232,8 +232,9 @@ describe('test support', () => {
       await client.echoes('bc')
       expect(performance.now() - start).to.be.within(55, 500)
       proxy.delay({ toServer: 40 })
+      const held = once(proxy.events, 'piece')
       client.socket.write('1')
-      await new Promise((resolve) => setTimeout(resolve, 10)) // the proxy has it now, and holds it back
+      await held
       proxy.delay(0)
       client.socket.write('2')
       await eventually(() => expect(client.received).to.equal('abc12'))

@@ -181,7 +181,7 @@ describe('the Node client', function () {
     const pushing = (async () => {
       for (let at = 0; seen.length === 0; at++) {
         await orders.push({ id: `m${at}`, body: { order: at } })
-        await new Promise((resolve) => setTimeout(resolve, 100))
+        await new Promise((resolve) => setTimeout(resolve, 100)) // the stream begins after one of these messages
       }
     })()
     await Promise.all([watching, pushing])

@@ -106,6 +106,8 @@ for (const [kind, start] of [
       expect(await namesIn(other)).to.deep.equal(['free', 'next'])
     })
 
+    const sockets = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
+
     const connectionIn = async (db: Parameters<Parameters<JournalDatabase['run']>[0]>[0]) => {
       const query =
         server.kind === 'mysql'
@@ -117,9 +119,11 @@ for (const [kind, start] of [
     it('fails the next statement only, when it ends a connection between two of a transaction', async () => {
       const transaction = database.transaction(async (db) => {
         const id = await connectionIn(db)
+        const open = sockets()
         const end = server.kind === 'mysql' ? sql`kill ${sql.lit(id)}` : sql`select pg_terminate_backend(${id})`
         await other.run((sqlOfOther) => end.execute(sqlOfOther))
-        await new Promise((resolve) => setTimeout(resolve, 100)) // the end of the connection arrives while no statement is under way
+        // the end of the connection arrives while no statement is under way
+        await eventually(() => expect(sockets()).to.equal(open - 1))
         await insert('unsent')(db)
       })
       expect(await codeOf(transaction)).to.equal('ERR_JOURNAL_UNAVAILABLE')

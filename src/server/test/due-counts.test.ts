@@ -147,6 +147,7 @@ describe('what is due when', function () {
     })
 
     it('ends in the middle of a topic when the time is over', async () => {
+      // a script takes longer than the agenda may
       const long = scripts(() => new Promise((resolve) => setTimeout(resolve, 1_100)))
       const agenda = await new AgendaReader(long, topics, 1_000).read(['topic 0'], hour)
       expect({ exact: agenda.exact, sent }).to.deep.equal({ exact: false, sent: 1 })
@@ -223,7 +224,7 @@ describe('what is due when', function () {
     const slow = {
       ...topics,
       queuesOf: async (names: readonly string[]) => {
-        await new Promise((resolve) => setTimeout(resolve, 30))
+        await new Promise((resolve) => setTimeout(resolve, 30)) // longer than the list may take
         return topics.queuesOf(names)
       },
     }
@@ -238,7 +239,7 @@ describe('what is due when', function () {
     const slow = {
       pipeline: (commands: string[][]) => redis.pipeline(commands),
       evalsha: async (...args: Parameters<Redis['evalsha']>) => {
-        await new Promise((resolve) => setTimeout(resolve, 100))
+        await new Promise((resolve) => setTimeout(resolve, 100)) // longer than the list may take
         return redis.evalsha(...args)
       },
       eval: (...args: Parameters<Redis['eval']>) => redis.eval(...args),

@@ -40,6 +40,7 @@ describe('reading the changes of topics', () => {
 
   it('checks whether the stream still has the next entry when a reader took long', async () => {
     const opened = await read({ epoch: 'e', id: '1-0' }, async ({ kind }) => {
+      // the reader takes long
       if (kind === 'changes') await new Promise((resolve) => setTimeout(resolve, 300))
     })
     expect(opened).to.deep.equal(['1-0', '2-0', '3-0'])

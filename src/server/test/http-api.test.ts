@@ -765,7 +765,7 @@ describe('the HTTP API', function () {
         const begun = events.next().then((event) => (first = event))
         for (let n = 0; first === undefined; n++) {
           await push({ id: `w${n}`, delay: 600_000 })
-          await new Promise((resolve) => setTimeout(resolve, 50))
+          await new Promise((resolve) => setTimeout(resolve, 50)) // one of these messages is the first that it reports
         }
         await begun
         await push({ id: 'a' })

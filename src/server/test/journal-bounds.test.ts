@@ -313,7 +313,7 @@ describe('the bounds of the journal', function () {
     it('do not take a measurement of the clock that took long', async () => {
       let [delay, answer] = [0, 1_000_000]
       const clock = new QueueClock(async () => {
-        await new Promise((resolve) => setTimeout(resolve, delay))
+        await new Promise((resolve) => setTimeout(resolve, delay)) // Redis answers late
         return answer
       })
       await clock.refresh()

@@ -621,6 +621,7 @@ describe('the journal, when others act between its steps', function () {
       let slowMs = 0
       const { queue, mails } = await attached(
         { adoptAfterMs: 1_000, sweepMs: 60_000 },
+        // the instance stands still after the commit
         { afterCommit: () => new Promise((resolve) => setTimeout(resolve, slowMs)) },
       )
       await mails.add('old', { id: 'a' })
@@ -690,6 +691,7 @@ describe('the journal, when others act between its steps', function () {
     }
     await eventually(() => expect(looks, 'how often sweeps asked Redis for its clock').to.be.at.least(3))
     const second = mails.restore()
+    // nothing may happen
     await Promise.race([second, new Promise((resolve) => setTimeout(resolve, 1_000))])
     expect(calls, 'the second one waits').to.equal(1)
     goOn()
@@ -775,6 +777,7 @@ describe('the journal, when others act between its steps', function () {
       queue.end('a', 'dead')
       await dead.addMany([{ payload: 'x', id: 'a' }])
       const draining = mails.drain()
+      // nothing may happen
       await Promise.race([draining, new Promise((resolve) => setTimeout(resolve, 500))])
       expect((await mails.get('a'))?.state).to.equal('open')
       dead.letReads()

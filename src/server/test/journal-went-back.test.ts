@@ -3,8 +3,9 @@ import { Redis } from 'ioredis'
 import { codecs, createClient } from 'redelayed'
 import { reliableKeys } from '../../keys.js'
 import { createJournal } from '../index.js'
-import { atMost, pause } from '../pause.js'
+import { atMost } from '../pause.js'
 import { startSqlite } from './support/databases.js'
+import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 
 const HOUR = 3_600_000
@@ -68,7 +69,7 @@ describe('a Redis that went back in time', function () {
       await mails.add('x', { id: 'a', delay: HOUR })
       await mails.drain()
       await raw.bgsave()
-      while (!(await raw.info('persistence')).includes('rdb_bgsave_in_progress:0')) await pause(20)
+      await eventually(async () => expect(await raw.info('persistence')).to.include('rdb_bgsave_in_progress:0'))
       redis.keepFiles('a')
       await mails.add('y', { id: 'b', delay: HOUR })
       await mails.drain()

@@ -39,6 +39,7 @@ describe('timers of a process with a journal in SQLite', function () {
   async function play(): Promise<Round> {
     const possible = await commitRows(database, CALIBRATION_MS, Infinity)
     const asked = Math.min(PER_SECOND, SHARE * possible)
+    // what timers are late by alone
     const without = p99(await lateness(sleep(ROUND_MS)))
     const commits = commitRows(database, ROUND_MS, asked)
     return { asked, without, with: p99(await lateness(commits)), committed: await commits }

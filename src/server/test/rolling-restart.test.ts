@@ -98,7 +98,7 @@ class Load {
       const id = randomUUID()
       const pushed = await this.#ask(`${this.#topic}/messages`, { id, delay: 20, body: id }, { 'idempotency-key': id })
       if (pushed !== undefined) this.accepted.add(id)
-      await new Promise((resolve) => setTimeout(resolve, 10))
+      await new Promise((resolve) => setTimeout(resolve, 10)) // up to a hundred pushes a second
     }
   }
 
@@ -127,7 +127,7 @@ class Load {
     } catch (error) {
       this.failures.push(`${path}: ${String(error)}`)
     }
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await new Promise((resolve) => setTimeout(resolve, 50)) // a client waits before it tries again
     return undefined
   }
 }

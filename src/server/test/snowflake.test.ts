@@ -117,7 +117,7 @@ describe('worker numbers', function () {
     const until = performance.now() + 9_000
     let [drawn, last] = [0, first]
     while (performance.now() < until) {
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await new Promise((resolve) => setTimeout(resolve, 100)) // some ids over the whole time
       try {
         const id = lease.draw()
         expect(id > last).to.equal(true)

@@ -85,7 +85,7 @@ export function deliveryScenarios(side: Side): void {
     for (let i = 0; transferred() === 0 && i < 50; i++) {
       await node.offer('by Node', 20)
       expect(await queue.take()).to.equal('by Node')
-      await pause(10)
+      await pause(10) // so that Java is ready for the next one
     }
     expect(transferred()).to.be.greaterThan(0)
     await client.shutdown()

@@ -2,6 +2,7 @@
 import { expect } from 'chai'
 import { codecs } from '../../../src/index.js'
 import { makeClient, onCleanup } from '../../integration/fixtures.js'
+import { eventually } from '../../support/events.js'
 import { rawClient, uniqueName } from '../../support/redis.js'
 import { Books, Member, javaMember, nodeMember } from '../support/fleet.js'
 import { Jvm, STRING } from '../support/jvm.js'
@@ -49,7 +50,7 @@ export function fleetScenario(side: Side, { messages, overMs, kills }: FleetSize
       const takenBy = await startConsumers(side, queue, books)
       await Promise.all(members.map((member) => member.start()))
       for (let i = 0; i < kills; i++) {
-        await pause(KILL_EVERY_MS)
+        await pause(KILL_EVERY_MS) // so that each works for a while
         const at = i % members.length
         await restarts[at]
         restarts[at] = members[at]!.killAndRestart()
@@ -59,10 +60,10 @@ export function fleetScenario(side: Side, { messages, overMs, kills }: FleetSize
         // now those of the other kind must do all the work, and take over what these have announced
         const half = members.filter(({ name }) => name.startsWith(kind))
         await Promise.all(half.map((member) => member.kill()))
-        await pause(OUTAGE_MS)
+        await pause(OUTAGE_MS) // the others work alone
         await Promise.all(half.map((member) => member.start()))
       }
-      while (members.some((member) => !member.finished)) await pause(100)
+      await eventually(() => expect(members.filter(({ finished }) => !finished)).to.deep.equal([]), TIMEOUT_MS, 100)
       await untilQuiet(queue, books)
 
       const { median, max } = books.lateness()
@@ -112,7 +113,7 @@ async function untilQuiet(name: string, books: Books): Promise<void> {
     if (left === '' && taken === books.taken) return
     if (Date.now() > deadline) throw new Error(`this is left:${left}`)
     taken = books.taken
-    await pause(QUIET_MS)
+    await pause(QUIET_MS) // nothing may come
   }
 }
 

@@ -278,9 +278,10 @@ describe('the page', function () {
     })
     await page.route('**/v1/overview/stream', (route) => isCounted.then(() => route.continue()))
     await goTo(page, '/')
-    await page.getByText('The topics are still being counted').waitFor()
+    const says = page.getByText('The topics are still being counted')
+    await says.waitFor()
     counted()
-    await page.getByText('The topics are still being counted').waitFor({ state: 'detached' })
+    await eventually(async () => expect(await says.count()).to.equal(0))
   })
 
   it('shows times in the zone of the reader, and the exact instant as their tip', async () => {
