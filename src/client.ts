@@ -142,7 +142,7 @@ export class RedelayedClient {
       settings,
       client,
       emit,
-      onDelivered: (destination) => this.#blocking.prefer(destination),
+      blocking: this.#blocking,
     })
     this.#context = {
       commands: this.#commands,

@@ -21,13 +21,19 @@ export interface TransferTarget {
   readonly keys: QueueKeys
 }
 
+/** The part of the blocking connections that transfers need. */
+export interface Takes {
+  /** This client has just moved elements to `key`. */
+  prefer(key: string): void
+}
+
 export interface TransferParams {
   readonly sender: Sender
   readonly settings: Settings
   /** The random name of this client, by which it recognizes its own leases. */
   readonly client: string
   readonly emit: Emit
-  readonly onDelivered: (destination: string) => void
+  readonly blocking: Takes
   readonly onError: (error: Error) => void
   readonly retries: Retries
 }
@@ -134,10 +140,10 @@ export class QueueTransfers implements ServedQueue {
   }
 
   #announceResult(reply: TransferReply): void {
-    const { emit, onDelivered } = this.#params
+    const { emit, blocking } = this.#params
     const queue = this.#target.name
     if (reply.moved > 0) {
-      onDelivered(this.#target.keys.destination)
+      blocking.prefer(this.#target.keys.destination)
       emit('transferred', { queue, count: reply.moved, maxLatenessMs: reply.latenessMs })
     }
     if (reply.malformed > 0) emit('quarantined', { queue, reason: 'malformed', count: reply.malformed })

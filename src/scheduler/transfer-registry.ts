@@ -2,7 +2,7 @@ import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import type { Sender } from '../store/sender.js'
 import { QueueRegistry, type Channels, type QueueAddress } from './queue-registry.js'
-import { QueueTransfers, type TransferParams, type TransferTarget } from './queue-transfers.js'
+import { QueueTransfers, type Takes, type TransferParams, type TransferTarget } from './queue-transfers.js'
 
 export type { TransferTarget } from './queue-transfers.js'
 
@@ -17,7 +17,7 @@ export class TransferRegistry {
     settings: Settings
     client: string
     emit: Emit
-    onDelivered: (destination: string) => void
+    blocking: Takes
   }) {
     this.#params = params
     this.#queues = new QueueRegistry({ ...params, script: 'transfer' })

@@ -126,7 +126,7 @@ describe('TransferRegistry', () => {
       settings: resolveSettings(tuning),
       client: 'this',
       emit: (name, event) => events.push({ name, event }),
-      onDelivered: (destination) => delivered.push(destination),
+      blocking: { prefer: (destination) => delivered.push(destination) },
     })
     const listener = (target = ORDERS) => listeners.get(target.keys.channel)!
     return { registry, sent, replies, gate, listeners, listener, changes, events, delivered }
