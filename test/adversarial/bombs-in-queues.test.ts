@@ -23,7 +23,7 @@ describe('object bombs in a queue', () => {
   afterEach(cleanUp)
 
   for (const [name, what, codec] of subjects) {
-    it(`are set aside by a consumer of ${HEAP_MIB} MiB, which goes on: ${what}`, async () => {
+    it(`are set aside by a consumer of ${HEAP_MIB} MiB, which continues: ${what}`, async () => {
       const { codec: wrapped, bytes } = bombs.find((bomb) => bomb.what === what)!
       const bomb = wrapping[wrapped]?.(bytes()) ?? bytes()
       const queueName = uniqueName('bomb')

@@ -123,7 +123,7 @@ describe('the command line, on reliable queues', function () {
   })
 
   describe('pause and resume', () => {
-    it('make consumers of all clients wait, which go on at once after resume', async () => {
+    it('make consumers of all clients wait, which continue at once after resume', async () => {
       const queue = makeQueue()
       const consumer = makeQueue(makeClient(), queue.name)
       await queue.setConfig({ visibilityTimeout: HOUR })

@@ -80,7 +80,7 @@ describe('redelayed watch', function () {
     expect((await look()).rates!.added).to.be.greaterThan(0)
   })
 
-  it('reports more changes than it reads, and goes on with the last ones', async () => {
+  it('reports more changes than it reads, and continues with the last ones', async () => {
     const name = uniqueName('watch')
     forgetReliable(name)
     const client = makeClient()
@@ -110,7 +110,7 @@ describe('redelayed watch', function () {
     expect(rates!.added).to.be.closeTo(growth!, 1e-9)
   })
 
-  it('prints a line for each look and queue, with --json one document, and ends after --count', async () => {
+  it('prints a line for each round and queue, with --json one document, and ends after --count', async () => {
     const [reliable, delayed] = [uniqueName('watch'), uniqueName('watch')]
     forgetReliable(reliable)
     const queue = makeClient().getReliableQueue<string>(reliable)
@@ -171,7 +171,7 @@ describe('redelayed watch', function () {
     ])
   })
 
-  it('shows that Redis is away, and goes on when it is back', async function () {
+  it('shows that Redis is away, and continues when it is back', async function () {
     requireServerBin(this)
     const port = await freePort()
     const first = await startRedis({ port })

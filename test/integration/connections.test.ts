@@ -396,7 +396,7 @@ describe('connections', () => {
         })
 
       for (const count of [2, 3])
-        it(`of ${count} servers: all connections end up at one, and calls and takes go on there, with one warning`, async () => {
+        it(`of ${count} servers: all connections end up at one, and calls and takes continue there, with one warning`, async () => {
           let taken = pair.queue.take()
           await waitsAt(old)
           await takeTurns(count)

@@ -110,7 +110,7 @@ describe('subscribeOnElements', () => {
     expect(errors.map(({ cause }) => (cause as Error).message)).to.deep.equal(['thrown', 'rejected'])
   })
 
-  it('goes on after an error of the server', async () => {
+  it('continues after an error of the server', async () => {
     const seen: string[] = []
     await raw().set(name, 'not a list')
     queue.subscribeOnElements((value) => seen.push(value))
@@ -171,7 +171,7 @@ describe('an element that cannot be decoded', () => {
     })
   }
 
-  it('a wait that meets only such elements goes on waiting', async () => {
+  it('a wait that meets only such elements keeps waiting', async () => {
     const waiting = queue.poll(10_000)
     await raw().rpush(name, bad)
     await once(client, 'quarantined')

@@ -64,7 +64,7 @@ for (const { layout, entryFormat } of layouts) {
     /** In offer order with a list, else the next due first: the last offered. */
     const inOrder = (...values: string[]) => (layout === 'redisson' ? values : values.reverse())
 
-    it('containsAll: each value once is enough, a stranger is too much', async () => {
+    it('containsAll: each value once is enough, an unknown value makes it false', async () => {
       expect([await delayed.containsAll([]), await delayed.containsAll(['1'])]).to.deep.equal([true, false])
       await offerAll('3', '1', '2', '1')
       expect(await delayed.containsAll(['1', '2', '1', '1'])).to.equal(true)

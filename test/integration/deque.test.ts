@@ -67,7 +67,7 @@ for (const [kind, make] of kinds) {
       expect([await deque.pollLast(), await deque.pollFirst(), await deque.pollFirst()]).to.deep.equal(['c', 'a', 'b'])
     })
 
-    it('peekFirst and peekLast look, getFirst and getLast insist', async () => {
+    it('peekFirst and peekLast return null for an empty deque, getFirst and getLast throw', async () => {
       expect([await deque.peekFirst(), await deque.peekLast()]).to.deep.equal([null, null])
       const wanted = { code: 'ERR_NO_SUCH_ELEMENT', queue: name }
       for (const call of ['getFirst', 'getLast', 'removeFirst', 'removeLast', 'pop'] as const) {

@@ -132,7 +132,7 @@ describe('destroy', () => {
     await eventually(() => expect(heard).to.deep.equal(['other']))
   })
 
-  it('a listener can be removed, or hear once', async () => {
+  it('a listener can be removed, or get one event', async () => {
     const { client, queue, delayed } = makePair('redisson', QUIET)
     const heard: string[] = []
     const note = (what: string) => () => void heard.push(what)

@@ -892,7 +892,7 @@ describe('redelayed doctor', function () {
       expect([code, (JSON.parse(out) as Document).notExamined]).to.deep.equal([1, 0])
     })
 
-    it('says of a queue whose entries take too long that it was examined in part, and what it saw of its schedule', async function () {
+    it('reports of a queue whose entries take too long that it was examined in part, and the part of its schedule that it read', async function () {
       await start(this, [])
       const entries = Array.from({ length: 600 }, (_, at) => ordered(`id-${at}`, 'x'))
       await redis.zadd(rawKeys('long').timeouts, ...entries.flatMap((entry, at) => [Date.now() + HOUR + at, entry]))

@@ -151,7 +151,7 @@ describe('durability', function () {
       expect(await delayed.readAll()).to.deep.equal(['opens the connection', ...numbers(200)])
     })
 
-    it('while one waits, other offers and takes go on, other durabilities too, and those that come share the next', async () => {
+    it('while one waits, other offers and takes continue, other durabilities too, and those that come share the next', async () => {
       const { delayed, queue } = makeOurs()
       await delayed.offer('opens the connection', LATER, replicas(1))
       await replica.kill('SIGSTOP')

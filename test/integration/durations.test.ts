@@ -251,7 +251,7 @@ describe('a time span can be milliseconds or a text with its unit', () => {
     expect([...new Set(inSource)].filter((name) => !checked.has(name))).to.deep.equal([])
   })
 
-  it('and means what it says', async () => {
+  it('and has the meaning of its text', async () => {
     const { delayed, mails, client } = make()
     const now = await redisNow()
     expect(dueOf(await delayed.offer('x', '2h')) - now).to.be.within(7_200_000 - 1, 7_200_000 + 60_000)

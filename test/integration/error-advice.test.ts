@@ -105,7 +105,7 @@ describe('Errors of a connection that cannot be opened', () => {
     })
   }
 
-  it('createTestKit says so too', async () => {
+  it('createTestKit reports it too', async () => {
     const none = await rejection(createTestKit({ url: at(closedPort) }))
     expect(none.message).to.match(
       /found no Redis at 127\.0\.0\.1:\d+: start one, or give its url or REDIS_URL: .*REFUSED/,

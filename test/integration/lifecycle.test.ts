@@ -168,7 +168,7 @@ describe('shutdown', () => {
     expect(await queue.size().catch((error: unknown) => error)).to.have.property('code', 'ERR_SHUTDOWN')
   })
 
-  it('no event comes afterwards, although other clients go on', async () => {
+  it('no event comes afterwards, although other clients continue', async () => {
     const pair = makePair('redisson', { sweepInterval: 100 })
     const other = makePair('redisson', { queueName: pair.name, consumersDeliver: false })
     await pair.delayed.offer('x', 0)

@@ -55,7 +55,7 @@ describe('Sentinels that lie', function () {
   this.timeout(30_000)
   afterEach(cleanUp)
 
-  it('a url leads to a sentinel: the error says so', async () => {
+  it('a url leads to a sentinel: the error reports it', async () => {
     const client = makeClient({ host: '127.0.0.1', port: await startNamedSentinel(), connectTimeout: 300 })
     const error = await rejection(client.getQueue(uniqueName()).size())
     expect(error).to.be.instanceOf(ConnectionError)

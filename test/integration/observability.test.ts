@@ -204,7 +204,7 @@ describe('observability', () => {
       propagation.disable()
     })
 
-    it('a trace goes from who adds a message to who handles it', async () => {
+    it('a trace leads from the call that adds a message to its handler', async () => {
       spans.reset()
       const telemetry = openTelemetry()
       const { client, queue, name } = make({ instrumentation: telemetry.instrumentation })

@@ -175,7 +175,7 @@ describe('completed messages', () => {
       })
     }
 
-    it('has time for one look, however short its timeout is', async () => {
+    it('reads the state once, however short its timeout is', async () => {
       const queue = await makeQueue()
       const { id } = await queue.add('x')
       expect((await ended(queue.waitUntilFinished(id, { timeout: 0 }))).reason).to.equal('timeout')
@@ -262,7 +262,7 @@ describe('completed messages', () => {
       expect(errors).to.deep.equal([])
     })
 
-    it('goes on when its connections broke', async () => {
+    it('continues when its connections broke', async () => {
       const queue = await makeQueue()
       const { id } = await queue.add('x')
       const client = makeClient({ sweepInterval: 200, ioredis: { connectionName: id } })

@@ -155,7 +155,7 @@ describe('events of a reliable queue', () => {
     ])
   })
 
-  it('are heard by the client with those of all queues, by a queue object with its own, by another client never', async () => {
+  it('reach the client with those of all queues, a queue object with its own, and another client never', async () => {
     const { client, queue, name, heard } = make()
     const other = make()
     const [all, elsewhere] = [listen(client), listen(makeClient())]

@@ -55,7 +55,7 @@ describe('groups of messages', function () {
     expect(await rawClient().exists(keys.groups, keys.groupOrder, keys.groupTurns, keys.groupWakes)).to.equal(0)
   })
 
-  it("have the slot of a killed consumer again when its message's visibility ends, and others go on meanwhile", async () => {
+  it("have the slot of a killed consumer again when its message's visibility ends, and others continue meanwhile", async () => {
     const queue = await makeQueue({ groupConcurrency: 1 })
     await queue.addMany([1, 2].map((n) => ({ payload: n, group: 'a', id: `a-${n}` })))
     const { child, reports } = startWorker(queue, 3_600_000, 3_000)

@@ -125,7 +125,7 @@ describe('progress', () => {
     expect(dead?.failures.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
   })
 
-  it('of a process that is killed stays for the one that goes on', async () => {
+  it('of a process that is killed stays for the next consumer', async () => {
     const queue = makeQueue()
     const { id } = await queue.add('x')
     const program = `
@@ -169,7 +169,7 @@ describe('progress', () => {
     await stop()
   })
 
-  it('is an event of the client that says it, once, also with allEvents', async () => {
+  it('is an event of the client that reports it, once, also with allEvents', async () => {
     const queue = makeQueue()
     await queue.setConfig({ changes: { keep: 'recent' } })
     await queue.add('x', { id: 'a' })
@@ -184,7 +184,7 @@ describe('progress', () => {
     await eventually(() => expect(heard).to.deep.equal([1, 2, 3]))
   })
 
-  it('that another codec has written hides no message, and is an error of who listens', async () => {
+  it('that another codec has written hides no message, and is an error event for its listener', async () => {
     const queue = makeQueue()
     await queue.setConfig({ changes: { keep: 'recent' } })
     const texts = makeClient().getReliableQueue(queue.name, { codec: codecs.string() })

@@ -327,7 +327,7 @@ describe('repeats', () => {
       ['junk', Buffer.from([0xff, 0, 0x80])],
       ['nothing', ''],
     ]
-    it('are set aside once each, with an event, and the good one beside goes on', async () => {
+    it('are set aside once each, with an event, and the good one beside continues', async () => {
       const queue = make(makeClient({ maxPayloadBytes: 1_000 }))
       const { repeats, ticks } = reliableKeys(queue.name)
       const quarantined: QuarantinedEvent[] = []
@@ -386,7 +386,7 @@ describe('repeats', () => {
       expect(await rawClient().hlen(messages)).to.be.within(10, 20) // 59 KB each; they were 200
     })
 
-    it('cron expressions that never come let the event loop go on in between', async () => {
+    it('cron expressions that never come let the event loop continue in between', async () => {
       const cron = '0 0 31 2,4,6,9,11 *'
       const never = json({ every: undefined, cron, timeZone: 'UTC' })
       const cpuMs = (): number => process.cpuUsage().user / 1_000

@@ -111,7 +111,7 @@ describe('The sentinels are listened to', function () {
     }
   }).timeout(40_000)
 
-  it('who is connected to the master by another address stays connected', async () => {
+  it('a client that is connected to the master by another address stays connected', async () => {
     const outer = await Promise.all(setup.servers.map(({ port: targetPort }) => startProxy({ targetPort })))
     onCleanup(() => Promise.all(outer.map((proxy) => proxy.stop())))
     const natMap = Object.fromEntries(

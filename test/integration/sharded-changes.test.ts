@@ -102,7 +102,7 @@ describe('the changes of a sharded reliable queue', function () {
     expect(await queue.removeChangeGroup('g')).to.equal(false)
   })
 
-  it('go on after the last position of each shard, and begin at the start of a shard without any', async () => {
+  it('continue after the last position of each shard, and begin at the start of a shard without any', async () => {
     const { queue } = await make('recent')
     const batches = queue.changes({ from: 'start' })
     await add(queue, 40)

@@ -321,7 +321,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(await takeAll(queue, 3)).to.deep.equal(new Array(3).fill('for the plain one'))
       })
 
-      it('an undecodable element goes to the quarantine of its shard, and the rest goes on', async () => {
+      it('an undecodable element goes to the quarantine of its shard, and the rest continues', async () => {
         const { queue, client } = open({ shards: 3, codec: codecs.json() })
         const heard: unknown[] = []
         client.on('quarantined', (event) => heard.push(event))
@@ -472,7 +472,7 @@ for (const where of ['one server', 'a cluster']) {
         expect(await queue.readySize()).to.equal(1)
       })
 
-      it('a shard that cannot be taken from is reported, and the others go on', async () => {
+      it('a shard that cannot be taken from is reported, and the others continue', async () => {
         const { queue, client } = open({ shards: 3 })
         const broken = queue.names[1]!
         const keyOf0 = numbers(50).find((key) => shardOfKey(key, 3) === 0)
@@ -837,7 +837,7 @@ describe('a sharded queue, when a master of a cluster dies', function () {
   after(() => cluster?.stop())
   afterEach(cleanUp)
 
-  it('the other shards go on, and the rest comes from its successor', async () => {
+  it('the other shards continue, and the rest comes from its successor', async () => {
     const place = placeOf(cluster)
     for (const { port } of cluster.servers) {
       await rawTo(port).config('SET', 'cluster-require-full-coverage', 'no')

@@ -825,7 +825,7 @@ describe('a sharded reliable queue, when a master of a cluster dies', function (
   after(() => cluster?.stop())
   afterEach(cleanUp)
 
-  it('the other shards go on, and calls that need the dead one say so', async () => {
+  it('the other shards continue, and calls that need the dead one report it', async () => {
     const client = makeClient({ cluster: cluster.nodes, commandTimeout: 1_000, connectTimeout: 1_000 })
     client.on('error', () => {})
     const queue = client.getShardedReliableQueue<string>(uniqueName('sharded'), { shards: 6, codec: codecs.string() })

@@ -186,7 +186,7 @@ describe('A server that is silent on connections that are open', function () {
         expect(performance.now() - startedAt).to.be.below(8_000)
       })
 
-      it(`${whose}: waits that begin while no node can be reached go on, as waits have worked before`, async () => {
+      it(`${whose}: waits that begin while no node can be reached continue, as waits have worked before`, async () => {
         const client = makeClient({ ...options(), ...LIMITS })
         client.on('error', () => {})
         const queue = client.getBlockingQueue<string>(uniqueName(), { codec: codecs.string() })
@@ -425,7 +425,7 @@ describe('A server that does not know a script, and then is silent', function ()
         expect(ms, cause.message).to.be.at.most(limits.connectTimeout + limits.commandTimeout + 250)
       })
 
-    it(`${whose}: calls go on although the scripts are flushed between them`, async () => {
+    it(`${whose}: calls continue although the scripts are flushed between them`, async () => {
       const rig = await start()
       for (let round = 0; round < 3; round++) {
         await rig.add()

@@ -121,7 +121,7 @@ describe('A slow line', function () {
     expect((await queue.peek()) === element, 'whether it is the element').to.equal(true)
   })
 
-  it('on which a reply trickles for ever is replaced, and other calls go on', async () => {
+  it('on which a reply trickles for ever is replaced, and other calls continue', async () => {
     await start()
     const name = uniqueName()
     const client = makeClient({ host: '127.0.0.1', port: proxy.port, connectTimeout: 5_000, commandTimeout: 500 })

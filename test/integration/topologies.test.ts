@@ -56,7 +56,7 @@ describe('Sentinel', function () {
     await expectError([ConnectionError, wanted], () => pair.delayed.offer('x', 5))
   })
 
-  it('after a failover pending messages are delivered, and the takes that wait go on', async () => {
+  it('after a failover pending messages are delivered, and the takes that wait continue', async () => {
     const { delayed, queue, client } = makePair('redisson', options())
     const errors: unknown[] = []
     client.on('error', (error) => errors.push(error))

@@ -84,7 +84,7 @@ describe('poll-last.lua', () => {
   }
 
   for (const inOrder of [true, false]) {
-    it(`sets unreadable entries aside, and goes on (ordered: ${inOrder})`, async () => {
+    it(`sets unreadable entries aside, and continues (ordered: ${inOrder})`, async () => {
       const queue = await rig.queue({
         timeouts: [
           [a, 1],
@@ -101,7 +101,7 @@ describe('poll-last.lua', () => {
   }
 
   for (const inOrder of [true, false]) {
-    it(`leaves entries that the quarantine does not take, and goes on (ordered: ${inOrder})`, async () => {
+    it(`leaves entries that the quarantine does not take, and continues (ordered: ${inOrder})`, async () => {
       const before = { timeouts: [[a, 1] as const, ['garbage', 2] as const], order: [a, 'garbage'] }
       const queue = await rig.queue(before)
       await rig.redis.set(queue.keys.quarantine, 'in the way')

@@ -413,7 +413,7 @@ describe('reliable-extend.lua', () => {
   })
 
   for (const wrong of ['config', 'ticks', 'due0', 'due9'] as const) {
-    it(`takes the default, and goes on, when ${wrong} has the wrong type`, async () => {
+    it(`takes the default, and continues, when ${wrong} has the wrong type`, async () => {
       const queue = await rig.queue(having([{ ...x, until: NOW + 40_000 }]))
       await queue.block(wrong)
       const args = argsOf(queue, handled(['x', '3 t']), -1)

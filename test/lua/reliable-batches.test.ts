@@ -338,7 +338,7 @@ describe('batches of the reliable queue', () => {
     expect(await rig.redis.hkeys(queue.keys.batches)).to.deep.equal(['bb'])
   })
 
-  it('keeps one that finishes after the clock was set back among equal times, and goes on forgetting', async () => {
+  it('keeps one that finishes after the clock was set back among equal times, and keeps forgetting', async () => {
     const queue = await rig.queue()
     for (let from = 0; from < 12_000; from += 2_000) {
       const names = Array.from({ length: 2_000 }, (_, n) => `z${String(from + n).padStart(5, '0')}`)

@@ -308,7 +308,7 @@ describe('the change stream', () => {
       expect(await queue.changes()).to.deep.equal([`${next} me\na,,${NOW},0,1,1,0\nb`])
     })
 
-    it('ends when the entry cannot be written, and the work goes on', async () => {
+    it('ends when the entry cannot be written, and the work continues', async () => {
       const queue = await rig.queue(having([held('a')], keeping({}, ON)))
       await queue.block('changes')
       expect(await acknowledge(['a', '1 t', 3])(rig.sender, queue)).to.deep.equal([true])

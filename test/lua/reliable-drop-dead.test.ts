@@ -225,7 +225,7 @@ describe('drop-dead.lua', () => {
     }
   })
 
-  it('a poll that hands out a message looks at no dead letter', async () => {
+  it('a poll that hands out a message reads no dead letter', async () => {
     const config = [['keepDeadLettersFor', '10']] as const
     const queue = await rig.queue(having([{ id: 'x' }], { config, dead: asDead([old('a', 1)]) }))
     expect((await pollOf(queue, 1)).messages).to.have.length(1)

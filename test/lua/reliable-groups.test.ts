@@ -1511,7 +1511,7 @@ describe('messages with groups', () => {
       })
     const paused = async (queue: ReliableFixture) => (await queue.read()).queue.groupPauses ?? []
 
-    it('have no turn, while others go on', async () => {
+    it('have no turn, while others continue', async () => {
       const queue = await made()
       await add(queue, [
         { id: 'a1', group: 'a' },

@@ -185,7 +185,7 @@ describe('reliable-get.lua', () => {
   })
 
   for (const wrong of ['messages', 'deliveries', 'inFlight', 'due0'] as const) {
-    it(`says so when ${wrong} has the wrong type`, async () => {
+    it(`reports it when ${wrong} has the wrong type`, async () => {
       const queue = await rig.queue(
         having([{ id: 'a', ...(wrong === 'due0' || wrong === 'inFlight' ? { until: NOW } : {}) }]),
       )
@@ -307,7 +307,7 @@ describe('reliable-count.lua', () => {
   })
 
   for (const wrong of ['messages', 'deadMessages', 'inFlight', 'due0', 'due9'] as const) {
-    it(`says so when ${wrong} has the wrong type`, async () => {
+    it(`reports it when ${wrong} has the wrong type`, async () => {
       const queue = await rig.queue()
       await queue.block(wrong)
       expect(await rejection(run(rig.sender, count, queue.keys, { nowMs: NOW }))).to.include({ code: 'ERR_WRONG_TYPE' })

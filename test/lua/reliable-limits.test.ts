@@ -45,7 +45,7 @@ describe('limits over all processes', () => {
     ])
   })
 
-  it('nor do a thousand of them, after which a poll reports that it can go on at once', async () => {
+  it('nor do a thousand of them, after which a poll reports that it can continue at once', async () => {
     const forged = Array.from({ length: 2_000 }, (_, n) => [`0none ${n}`, 'inf'] as const)
     const queue = await rig.queue(limited(waiting, { concurrency: '3' }, { inFlight: forged }))
     const nexts: (number | null)[] = []

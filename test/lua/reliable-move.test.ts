@@ -225,7 +225,7 @@ describe('reliable-move.lua', () => {
     }
   })
 
-  it('looks at no more than a thousand', async () => {
+  it('examines no more than a thousand', async () => {
     const same = Array.from({ length: 1000 }, (_, n) => ({ id: String(n), at: 1 }))
     const queue = await rig.queue(having(same, { dead: asDead([...same, a]) }))
     const args = { ...moving, targetChannel: queue.channel, nowMs: NOW, count: 1, ids: [] }

@@ -428,7 +428,7 @@ describe('reliable-negative-acknowledge.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(state))
   })
 
-  it('makes the dead letter, and says so, when it may not announce that', async () => {
+  it('makes the dead letter, and reports it, when it may not announce that', async () => {
     const queue = await rig.queue(having([x]))
     const { channel, deadChannel } = queue
     const args = {

@@ -705,7 +705,7 @@ describe('reliable-poll.lua', () => {
     expect(await queue.read()).to.deep.equal(expected(having(all.map((each) => taken(each)))))
   })
 
-  it('looks at about a thousand in one script, however many have expired', async () => {
+  it('examines about a thousand in one script, however many have expired', async () => {
     const all = Array.from({ length: 1500 }, (_, n) => ({ id: String(n).padStart(4, '0'), expires: 1 }))
     const queue = await rig.queue(having(all))
     const got = await run(rig.sender, poll, queue.keys, pollArgs(queue, { count: 100 }))

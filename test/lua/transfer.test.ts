@@ -664,7 +664,7 @@ describe('transfer.lua', () => {
       expect(new Set(quarantine.map((line) => line.split(' ')[2])).size).to.equal(1_100)
     })
 
-    it('goes on beside a quarantine of another type, and tries again an hour later', async () => {
+    it('continues beside a quarantine of another type, and tries again an hour later', async () => {
       const queue = await rig.queue({
         timeouts: [
           [bad(1), -1],
@@ -1213,7 +1213,7 @@ describe('transfer.lua', () => {
       expect(calls.rpush).to.be.lessThan(20)
     })
 
-    it('changes nothing when memory is out, and goes on when it is back', async () => {
+    it('changes nothing when memory is out, and continues when it is back', async () => {
       const before: State = {
         timeouts: [
           [ordered('a', 'A'), 1],
@@ -1252,7 +1252,7 @@ describe('transfer.lua', () => {
       }
     })
 
-    it('goes on without a lease when memory is out', async () => {
+    it('continues without a lease when memory is out', async () => {
       const queue = await own.queue({ timeouts: [[ordered('a', 'A'), 1]] })
       await own.redis.config('SET', 'maxmemory', '1')
       try {
@@ -1264,7 +1264,7 @@ describe('transfer.lua', () => {
       }
     })
 
-    it('goes on without a lease when the user may not use SET and GET', async () => {
+    it('continues without a lease when the user may not use SET and GET', async () => {
       const queue = await own.queue({
         timeouts: [
           [ordered('a', 'A'), 1],

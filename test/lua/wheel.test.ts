@@ -86,7 +86,7 @@ describe('a wheel', () => {
     await clear()
   })
 
-  it('announces a due time or a promotion only where it is the next look', async () => {
+  it('announces a due time or a promotion only where it is the next transfer', async () => {
     const { queue, offer, clear } = await wheel()
     await offer('a', 5 * MINUTE)
     await offer('b', 6 * MINUTE)
@@ -124,7 +124,7 @@ describe('a wheel', () => {
     await clear()
   })
 
-  it('goes on with the promotion of a minute for a cancel of a message in it, also after the clock was set back', async () => {
+  it('continues with the promotion of a minute for a cancel of a message in it, also after the clock was set back', async () => {
     const { clock, store, make, step, deliver, clear } = await wheel()
     const many = Array.from({ length: 700 }, (_, n) => make(String(n), 5 * MINUTE))
     const dues = await store.offerTogether(many)
@@ -426,7 +426,7 @@ describe('a wheel', () => {
     await clear()
   })
 
-  it('goes on with a promotion after the clock was set back', async () => {
+  it('continues with a promotion after the clock was set back', async () => {
     const { clock, keys, store, make, step, clear } = await wheel()
     const many = Array.from({ length: 450 }, (_, n) => make(String(n), 5 * MINUTE))
     await store.offerTogether(many)

@@ -85,7 +85,7 @@ describe('Assignment', () => {
     expect(await make([refused(), false]).settle()).to.include({ is: 'lost' })
   })
 
-  it('goes on from an answer that it is given', async () => {
+  it('continues from an answer that it is given', async () => {
     const { settle, asked } = make([true])
     expect(await settle(undefined, true)).to.deep.equal(COMPLETED)
     expect(await settle(undefined, false)).to.include({ is: 'lost' })

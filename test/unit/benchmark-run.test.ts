@@ -32,7 +32,7 @@ describe('a run of the benchmarks', () => {
 
   const notMeasured = (): Promise<never> => Promise.reject(new Error('it was measured again'))
 
-  it('goes on where it stopped, with the earlier measurements', async () => {
+  it('continues where it stopped, with the earlier measurements', async () => {
     const first = RunState.begin(file, HEAD, Infinity)
     await first.measured('s', 'a', 1, () => {
       first.curve('a', [[1, 2]])

@@ -254,7 +254,7 @@ describe('BlockingConnection', () => {
     await connection.close()
   })
 
-  it('takes one element after the other from a group that has more, and only looks at the groups in between', async () => {
+  it('takes one element after the other from a group that has more, and checks the other groups in between', async () => {
     const lists: Record<string, string[]> = {
       full: Array.from({ length: 30 }, (_, n) => `full ${n}`),
       one: [],

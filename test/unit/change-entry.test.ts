@@ -101,7 +101,7 @@ describe('an entry of the change stream', () => {
     })
   }
 
-  it('yields to other work while the headers of many records are read, and goes on with its result', async () => {
+  it('yields to other work while the headers of many records are read, and continues with its result', async () => {
     const headers = `{${Array.from({ length: 6_000 }, (_, n) => `"${n}":""`).join(',')}}`
     const record = `${String.fromCharCode(2 + String(headers.length).length)},,${headers.length}${headers}`
     const records = 100

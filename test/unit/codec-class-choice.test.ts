@@ -57,7 +57,7 @@ describe('the class that an encoder writes', () => {
         }
       })
 
-      it('is the declared one, that of java.of, or any one where the application says so', () => {
+      it('is the declared one, that of java.of, or any one where the application allows it', () => {
         expect(codec.decode(codec.encode({ '@class': ORDER, id: 2 }))).to.deep.equal(
           Object.assign(new Order(), { id: 2 }),
         )

@@ -262,7 +262,7 @@ describe('The states of the due scheduler', () => {
     })
   })
 
-  it('goes on with announcements and requests when there was no reason for the script', () => {
+  it('continues with announcements and requests when there was no reason for the script', () => {
     const skipped = (state: Partial<DueState>) => seen(after(stateOf('running', state), { type: 'skipped' }))
     expect(skipped({})).to.equal('idle')
     expect(skipped({ deadline: LATER })).to.equal('waiting until 1200')

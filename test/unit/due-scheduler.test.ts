@@ -155,7 +155,7 @@ describe('DueScheduler', () => {
       expect(calls[0]!.at + AHEAD).to.be.within(AHEAD + 1005.25, redisNow())
     })
 
-    it('goes on at once while more is due', async () => {
+    it('continues at once while more is due', async () => {
       const { scheduler, clock, calls, redisNow } = setUp()
       scheduler.wake()
       for (let i = 0; i < 5; i++) await calls[i]!.reply({ moved: 100, next: redisNow() - i })
@@ -165,7 +165,7 @@ describe('DueScheduler', () => {
       expect(calls).to.have.length(6)
     })
 
-    it('goes on at once when the next one is due exactly now', async () => {
+    it('continues at once when the next one is due exactly now', async () => {
       const { scheduler, calls, redisNow } = setUp()
       scheduler.wake()
       await calls[0]!.reply({ moved: 1, next: redisNow() })
@@ -611,7 +611,7 @@ describe('DueScheduler', () => {
       expect(calls).to.have.length(2)
     })
 
-    it('leads when its reply says so, even if it moved nothing', async () => {
+    it('leads when its reply names it as the leader, even if it moved nothing', async () => {
       const { scheduler, clock, calls, redisNow } = await started({ subscribers: 20 })
       scheduler.wake()
       await calls[0]!.reply({ subscribers: 20, next: redisNow() + 10, leader: 'self', leaseUntil: redisNow() + 20 })

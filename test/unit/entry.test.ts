@@ -201,7 +201,7 @@ describe('entry ids', () => {
     expect(heads).to.deep.equal(['00fffffffe', '00ffffffff', '0100000000', '0100000001'])
   })
 
-  it('go on at the end of the range', () => {
+  it('continue at the end of the range', () => {
     const ids = new EntryIds(2 ** 40 - 1)
     expect(ids.next(8).subarray(0, 5).toString('hex')).to.equal('ffffffffff')
     expect(ids.next(8).subarray(0, 5).toString('hex')).to.equal('0000000000')

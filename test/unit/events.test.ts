@@ -89,7 +89,7 @@ describe('EventHub', () => {
     expect(heard).to.deep.equal(['first', 'second'])
   })
 
-  it('goes on when a listener throws, and warns of it once', async () => {
+  it('continues when a listener throws, and warns of it once', async () => {
     const warned = expectWarning(/ERR_LISTENER a listener threw \(broken\); listen to 'error' to see every one/)
     const hub = new EventHub()
     const heard: string[] = []
@@ -154,7 +154,7 @@ describe('EventHub', () => {
     return seen
   }
 
-  it('does not warn of an error that the client or the queue hears', async () => {
+  it('does not warn of an error that has a listener on the client or the queue', async () => {
     const hub = new EventHub()
     const heard: unknown[] = []
     const warnings = await warningsOf(() => {

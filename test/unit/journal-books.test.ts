@@ -86,7 +86,7 @@ describe('Books of the journal’s fault bench: what is delivered again', () => 
     expect(judged({ handled: [25_000, 30_000], losses })).to.deep.equal(['twice'])
   })
 
-  it('not where Redis recorded it since it is there again, however late its consumer says so', () => {
+  it('not where Redis recorded it since it is there again, however late its consumer reports it', () => {
     const losses = [WENT_BACK]
     expect(judged({ handled: [22_100, 30_000], losses, flow: [] })).to.deep.equal([])
     expect(judged({ handled: [22_100, 30_000], losses })).to.deep.equal(['twice'])

@@ -149,7 +149,7 @@ describe('the one server of all connections', () => {
       expect(warnings[1]).to.match(FOR_AN_HOUR)
     })
 
-    it('goes on comparing as long as connections reach the server in between', () => {
+    it('keeps comparing as long as connections reach the server in between', () => {
       play(MIXED)
       expect(play(many('B B B A', 20))).to.equal('rrr.'.repeat(20))
       expect(warnings).to.have.lengthOf(1)

@@ -105,7 +105,7 @@ describe('Poller', () => {
     await poller.stop()
   })
 
-  it('asks separately for different visibilities, and goes on for those that got nothing', async () => {
+  it('asks separately for different visibilities, and continues for those that got nothing', async () => {
     const answers = [reply([], NOW), reply(['b'], NOW), reply(['a'])]
     const { poller, asked } = setUp(() => answers.shift() ?? reply([]))
     const [short, long] = [
@@ -121,7 +121,7 @@ describe('Poller', () => {
     await poller.stop()
   })
 
-  it('asks first for those who got nothing, so that a caller that keeps asking does not starve them', async () => {
+  it('polls first for callers that got nothing, so that a caller that polls again and again does not starve them', async () => {
     const there = ['a']
     const { poller, asked } = setUp(() => reply(there.splice(0)))
     const [greedy, patient] = [

@@ -19,7 +19,7 @@ describe('Readiness', () => {
     expect([checks, readiness.now]).to.deep.equal([1, true])
   })
 
-  it('ends at its close those who wait for a connection, and those who wait for an answer that does not come', async () => {
+  it('ends at its close the calls that wait for a connection, and those that wait for a reply', async () => {
     for (const status of ['reconnecting', 'ready']) {
       const readiness = new Readiness(client(status), 60_000, () => new Promise(() => {}))
       const waiting = [rejection(readiness.wait()), rejection(readiness.wait())]

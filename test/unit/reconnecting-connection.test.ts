@@ -37,7 +37,7 @@ describe('ReconnectingConnection', () => {
     await link.close()
   })
 
-  it('can be closed by who hears that it tries again', async () => {
+  it('can be closed by the listener of its retry', async () => {
     let closing: Promise<void> | undefined
     const link = linkThat(
       () => {

@@ -366,7 +366,7 @@ clusterServersConfig:
         sentinelTLS: { rejectUnauthorized: false },
       })
     })
-    it('is not read without rediss://, and a warning says so', () => {
+    it('is not read without rediss://, and a warning reports it', () => {
       const config = read(single('  sslVerificationMode: NONE'))
       expect(config.tls).to.equal(undefined)
       expect(config.warnings).to.deep.equal([

@@ -9,7 +9,7 @@ function busy(): void {
 }
 
 describe('Turns', () => {
-  it('lets the event loop go on after each computation that took too long', async () => {
+  it('lets the event loop continue after each computation that took too long', async () => {
     const turns = new Turns(TURN_MS)
     const order: string[] = []
     await Promise.all(
@@ -24,7 +24,7 @@ describe('Turns', () => {
     expect(order.slice(0, 5)).to.deep.equal(['a', 'after a', 'b', 'after b', 'c'])
   })
 
-  it('gives what was computed, and goes on after what throws', async () => {
+  it('gives what was computed, and continues after what throws', async () => {
     const turns = new Turns(TURN_MS)
     const failed = turns.take(() => {
       throw new Error('odd')

@@ -112,7 +112,7 @@ describe('decoders of replies', () => {
       .that.does.not.include('card')
   })
 
-  it('say where a search goes on', () => {
+  it('name the position at which a search continues', () => {
     expect(find.decode([0, 100])).to.deep.equal({ found: false, next: 100 })
     expect(find.decode([1, -1])).to.deep.equal({ found: true, next: null })
     expect(find.decode([0, -1])).to.deep.equal({ found: false, next: null })

@@ -19,7 +19,7 @@ describe('dropWhenOverdue', () => {
     return { redis: redis as unknown as Redis, link, dropped, stop }
   }
 
-  it('drops a connection on which nothing comes, and says so', async () => {
+  it('drops a connection on which nothing comes, and reports it', async () => {
     const { redis, link, dropped, stop } = connection(0)
     dropWhenOverdue(link, redis, { dueMs: 10, graceMs: 50 })
     expect(await dropped).to.match(/sent no byte of it for 0.05 s/)

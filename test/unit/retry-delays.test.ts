@@ -33,7 +33,7 @@ describe('retryDelays', () => {
     expect(delaysOf(list)).to.deep.equal([15_000, 180_000, 7_200_000, 5, 5])
   })
 
-  it('a function: what it says of the attempt and its error', () => {
+  it('a function: the delay that it returns for the attempt and its error', () => {
     const policy = (attempt: number, error: Error) => (error === failure ? attempt * 10 : '15s')
     expect(delaysOf(policy)).to.deep.equal([10, 20, 30, 40, 50])
     expect(retryDelays(policy)(1, new Error('another'))).to.equal(15_000)

@@ -277,7 +277,7 @@ describe('the consumer of a sharded queue', () => {
   })
 
   describe('when a shard fails', () => {
-    it('the others go on, and it is tried again, each time later', async () => {
+    it('the others continue, and it is tried again, each time later', async () => {
       const { shards, take, clock, failures } = setUp(2)
       shards[0]!.broken = refused
       const taken: string[] = []
@@ -363,7 +363,7 @@ describe('the consumer of a sharded queue', () => {
       expect(answers.slice(1)).to.deep.equal([[], []])
     })
 
-    it('a look at the lists goes on to the others, and fails when it finds nothing', async () => {
+    it('a read of the lists continues with the others, and fails when it finds nothing', async () => {
       const { shards, consumer, outcome } = setUp(3)
       shards[1]!.broken = refused
       shards[2]!.list.push('a', 'b')

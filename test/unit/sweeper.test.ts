@@ -116,7 +116,7 @@ describe('Sweeper', () => {
     expect(swept).to.have.length(1)
   })
 
-  it('sleeps when there is nothing left, and goes on when it is started again', async () => {
+  it('sleeps when there is nothing left, and continues when it is started again', async () => {
     const { clock, members, sweeper, swept } = setUp(1)
     sweeper.start()
     members.clear()

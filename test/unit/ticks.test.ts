@@ -25,7 +25,7 @@ describe('ticks', () => {
       ])
     })
 
-    it('begin with startAt and go on from there', () => {
+    it('begin with startAt and continue from there', () => {
       const times = { every: 1_000, startAt: new Date('2026-01-01T00:00:00.250Z') }
       expect(ticks(times, '2025-06-01T00:00:00Z', 2)).to.deep.equal([
         '2026-01-01T00:00:00.250Z',

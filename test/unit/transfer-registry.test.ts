@@ -286,7 +286,7 @@ describe('TransferRegistry', () => {
   })
 
   describe('consume', () => {
-    it('goes on for a minute after the last consumer, and then stops with a sweep', async () => {
+    it('continues for a minute after the last consumer, and then stops with a sweep', async () => {
       const { registry, listener, changes, sent } = setUp()
       const release = registry.consume(ORDERS)
       listener().onSubscribed()
@@ -303,7 +303,7 @@ describe('TransferRegistry', () => {
       await registry.close()
     })
 
-    it('goes on while one of several consumers waits', async () => {
+    it('continues while one of several consumers waits', async () => {
       const { registry, changes } = setUp()
       const releases = [registry.consume(ORDERS), registry.consume(ORDERS)]
       releases[0]!()
@@ -315,7 +315,7 @@ describe('TransferRegistry', () => {
       await registry.close()
     })
 
-    it('goes on when a consumer comes back within the minute', async () => {
+    it('continues when a consumer comes back within the minute', async () => {
       const { registry, changes } = setUp()
       for (let i = 0; i < 10; i++) {
         registry.consume(ORDERS)()
@@ -638,7 +638,7 @@ describe('TransferRegistry', () => {
       await closing
     })
 
-    it('says nothing about what fails afterwards', async () => {
+    it('emits no error for failures afterwards', async () => {
       const { registry, listener, gate, replies, events } = setUp()
       void registry.acquire(ORDERS)
       replies.push(new ConnectionError('it broke', 'unknown'))

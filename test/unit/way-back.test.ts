@@ -149,7 +149,7 @@ describe('the way back to a cluster', () => {
     expect(clock.pending).to.deep.equal([])
   })
 
-  it('knows the clusters that the client has left, and looks again after its end', async () => {
+  it('knows the clusters that the client has left, and can be started again after its end', async () => {
     const { advance, returns, wayBack, leave } = setUp(() => 'own')
     expect([wayBack.hasLeft(['x', 'own']), wayBack.hasLeft(['other'])]).to.deep.equal([true, false])
     wayBack.end()

@@ -73,7 +73,7 @@ describe('a journal that cannot be opened', () => {
     await (await createJournal({ url })).close()
   })
 
-  it('says that the disk is full, and goes on when it is not', async () => {
+  it('says that the disk is full, and continues when it is not', async () => {
     const database = await JournalDatabase.open(parseJournalUrl(`sqlite:${join(dir, 'full.db')}`), { migrate: true })
     try {
       await database.run((db) => sql.raw('pragma max_page_count = 60').execute(db))
@@ -213,7 +213,7 @@ for (const database of DATABASES) {
       }
     })
 
-    it('is more than its disk has room for: it is not accepted, and goes on when there is room', async function () {
+    it('is more than its disk has room for: it is not accepted, and continues when there is room', async function () {
       if (server.kind !== 'sqlite') this.skip() // servers have no quota that a test may set; the fault bench fills a disk of theirs
       const pages =
         (most: number): ((sql: Parameters<Parameters<JournalDatabase['run']>[0]>[0]) => Promise<unknown>) =>

@@ -37,7 +37,7 @@ describe('an answer of large messages', function () {
   }
 
   for (const shards of [1, 3]) {
-    it(`ends at some megabytes, and the next one goes on, where a topic has ${shards} shards`, async () => {
+    it(`ends at some megabytes, and the next one continues, where a topic has ${shards} shards`, async () => {
       const topic = await filled({ shards })
       const listed = await pagesOf(`/v1/topics/${topic}/messages`)
       expect(listed.sizes).to.deep.equal([9, 9, 2])

@@ -166,7 +166,7 @@ describe('the Node client', function () {
     expect(seen).to.deep.equal([1, 2, 3])
   })
 
-  it('iterates over events, and goes on where it was', async () => {
+  it('iterates over events, and continues where it was', async () => {
     await orders.push({ id: 'first', body: { order: 1 } })
     const done = new AbortController()
     const seen: string[] = []
@@ -224,7 +224,7 @@ describe('the Node client', function () {
       expect(bodies[0]).to.match(/^\/below\/v1\/topics\/t\/messages \{"id":"[0-9a-f-]{36}","body":1\}$/)
     })
 
-    it('goes on with events after a 503', async () => {
+    it('continues with events after a 503', async () => {
       let count = 0
       await listen((_, response) => {
         if (++count === 1) response.writeHead(503).end('{"code":"redis-unavailable"}')

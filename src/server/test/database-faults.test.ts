@@ -187,7 +187,7 @@ describe('the thread of SQLite', function () {
 describe('a statement that is larger than MariaDB takes', function () {
   this.timeout(60_000)
 
-  it('says so, although the server closes the connection', async function () {
+  it('reports it, although the server closes the connection', async function () {
     const server = await startMariadb()
     if (server === undefined) return this.skip()
     const url = await server.fresh()

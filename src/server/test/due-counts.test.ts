@@ -153,7 +153,7 @@ describe('what is due when', function () {
       expect({ exact: agenda.exact, sent }).to.deep.equal({ exact: false, sent: 1 })
     })
 
-    it('ends when its reader is gone, and others go on', async () => {
+    it('ends when its reader is gone, and others continue', async () => {
       const reader = new AgendaReader(scripts(), topics)
       const [left, other] = await Promise.all([
         reader.read(names, hour, () => sent > 0),

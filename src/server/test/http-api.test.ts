@@ -800,7 +800,7 @@ describe('the HTTP API', function () {
       ['may read no more', (line: string) => line.replace(' read ', ' push ')],
       ['has other topics', (line: string) => line.replace(` ${topic}`, ' other')],
     ] as const) {
-      it(`end when their key ${what}, and those of other keys go on`, async () => {
+      it(`end when their key ${what}, and those of other keys continue`, async () => {
         await ask('PUT', `/v1/topics/${topic}`, {})
         const key = server.addKey(['read'], [topic])
         await eventually(async () => expect((await ask('GET', '/v1/topics', undefined, { key })).status).to.equal(200))

@@ -618,7 +618,7 @@ for (const database of DATABASES) {
       }
     })
 
-    it('goes on with a restore that was interrupted', async () => {
+    it('continues with a restore that was interrupted', async () => {
       let pages = 0
       const queue = new FakeQueue('mails')
       const first = await attached(

@@ -261,7 +261,7 @@ describe('the contents of messages', function () {
   })
   afterEach(() => server.stop())
 
-  it('are hidden from keys that may neither receive nor administer, if their line says so', async () => {
+  it('are hidden from keys that may neither receive nor administer, if their line in the keys file sets that', async () => {
     const topic = server.topic()
     const push = { id: 'a', delay: 60_000, body: { card: 4111 }, bizKey: 'order-7', headers: { token: 'secret' } }
     await server.ask('POST', `/v1/topics/${topic}/messages`, push)

@@ -470,7 +470,7 @@ for (const database of DATABASES) {
       expect((await mails.add('y', { id: 'b' })).dueAt - Date.now()).to.be.above(HOUR / 2)
     })
 
-    it('goes on with a restore that was interrupted, in another journal', async () => {
+    it('continues with a restore that was interrupted, in another journal', async () => {
       const one = await redis()
       let pages = 0
       const first = await set(

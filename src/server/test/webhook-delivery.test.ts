@@ -311,7 +311,7 @@ describe('a delivery', () => {
     expect(seen).to.have.length(2)
   })
 
-  it('of an endpoint that is gone says so', async () => {
+  it('of an endpoint that is gone reports it', async () => {
     status = 410
     expect(await send()).to.include({ is: 'gone' })
   })

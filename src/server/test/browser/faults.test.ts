@@ -68,7 +68,7 @@ describe('the page when something goes wrong', function () {
     expect(seen.join()).to.contain('order:7310').and.not.contain('Ada Lovelace')
   })
 
-  it('reads the beginning of a body of 16 MiB, and goes on', async () => {
+  it('reads the beginning of a body of 16 MiB, and continues', async () => {
     const session = await page.context().newCDPSession(page)
     await session.send('Performance.enable', { timeDomain: 'threadTicks' })
     const worked = async (): Promise<number> => {
@@ -147,7 +147,7 @@ describe('the page when something goes wrong', function () {
     expect(await page.getByRole('button', { name: /^Pause receiving/ }).count()).to.equal(1)
   })
 
-  it('says on every screen that the service is away, and goes on by itself when it is back', async () => {
+  it('says on every screen that the service is away, and continues by itself when it is back', async () => {
     await signIn('/topics')
     const paths = [
       ...[
@@ -273,7 +273,7 @@ describe('the page when something goes wrong', function () {
     for (const { one } of open) await one.close()
   })
 
-  it('says that Redis does not answer, keeps what it has, and goes on when Redis is back', async () => {
+  it('says that Redis does not answer, keeps what it has, and continues when Redis is back', async () => {
     await signIn('/topics/orders')
     await page.getByText('Visibility timeout').waitFor()
     await stage.redis.kill()

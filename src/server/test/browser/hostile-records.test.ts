@@ -224,7 +224,7 @@ describe('the page with records that others have written', function () {
     expect(await overflow(one.page)).to.be.at.most(0)
   })
 
-  it('shows an error text of the doctor as text, and goes on', async () => {
+  it('shows an error text of the doctor as text, and continues', async () => {
     let isRefused = true
     await one.page.route('**/v1/doctor*', (route) =>
       isRefused

@@ -89,7 +89,7 @@ describe('the page', function () {
     }
   })
 
-  it('asks for a key, stores no part of it, and says so when the service does not know it', async () => {
+  it('asks for a key, stores no part of it, and reports it when the service does not know it', async () => {
     const page = await enter()
     await page.goto(`${stage.url}/ui`)
     await page.getByLabel('API key').fill('wrong')
@@ -590,7 +590,7 @@ describe('the page', function () {
     await page.locator('.histogram a[aria-current]').waitFor()
   })
 
-  it('says since when the service is away, and goes on when it is back', async () => {
+  it('says since when the service is away, and continues when it is back', async () => {
     const page = await enter()
     await signIn(page)
     await goTo(page, '/topics/orders')

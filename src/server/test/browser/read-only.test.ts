@@ -176,7 +176,7 @@ describe('the page of a service with --read-only when something goes wrong', fun
     await signIn(page)
   })
 
-  it('says that Redis does not answer, keeps what it shows, and goes on when Redis is back', async () => {
+  it('says that Redis does not answer, keeps what it shows, and continues when Redis is back', async () => {
     const { page } = one
     await redis.kill()
     await page.locator('main [role=alert]').first().waitFor(PATIENCE)
