@@ -5,7 +5,7 @@ import { reliableKeys } from '../../src/keys.js'
 import { eventually, once } from '../support/events.js'
 import { isLongForm } from '../support/long-form.js'
 import { rawClient, uniqueName } from '../support/redis.js'
-import { cleanUp, forgetReliable, makeClient, redisNow, rejection, track } from './fixtures.js'
+import { cleanUp, forgetReliable, makeClient, redisNow, rejection, track, untilRedisClock } from './fixtures.js'
 import { startWorker, untilItWaits } from './fixtures/limited-workers.js'
 
 const NO_SWEEP = { sweepInterval: 3_600_000 } as const
@@ -117,6 +117,38 @@ describe('groups of messages', function () {
       await closing
     }
   }).timeout(600_000)
+
+  for (const many of isLongForm ? [150, 250, 5_000] : [250])
+    it(`wait for one message of a group with ${CROWD} also where ${many} become visible between two polls`, async () => {
+      const queue = await makeQueue()
+      const thousand = Array.from({ length: 1_000 }, (_, payload) => ({ payload, group: 'crowd' }))
+      for (let added = 0; added < CROWD; added += 10_000)
+        await Promise.all(Array.from({ length: 10 }, () => queue.addMany(thousand)))
+      const begun: (string | null)[] = []
+      const running: (() => void)[] = []
+      let isHeld = true
+      const client = makeClient(NO_SWEEP)
+      const handle = (_: number, { message }: { readonly message: { readonly group: string | null } }): unknown => {
+        begun.push(message.group)
+        return isHeld ? new Promise<void>((resolve) => running.push(resolve)) : undefined
+      }
+      const worker = client.createWorker(client.getReliableQueue<number>(queue.name), handle, { concurrency: SLOTS })
+      try {
+        await eventually(() => expect(running).to.have.length(SLOTS))
+        // no slot is free, so no poll comes
+        const small = Array.from({ length: many }, (_, n) => ({ payload: n, group: `small-${n}`, delay: 1 }))
+        await queue.addMany(small)
+        await untilRedisClock((await redisNow()) + 1)
+        isHeld = false
+        for (const end of running.splice(0)) end()
+        await eventually(() => expect(new Set(begun)).to.have.property('size', many + 1), 20_000)
+        const last = begun.findLastIndex((group) => group !== 'crowd')
+        const before = begun.slice(SLOTS, last).filter((group) => group === 'crowd')
+        expect(before.length, 'of the crowd before the last of them').to.be.at.most(1)
+      } finally {
+        await worker.close()
+      }
+    }).timeout(600_000)
 
   it('are delivered on time, and wake waiting consumers', async () => {
     const queue = await makeQueue({ groupConcurrency: 1 })

@@ -193,6 +193,8 @@ function finish(world: World, batch: Batch): void {
 type AllScripts = typeof queueScripts & typeof groupScripts
 /** The scripts of each step, of which one may have a planted fault. */
 interface Stage {
+  /** A poll gives turns to one group, and hands out nothing while more are to have one. */
+  readonly isSlow: boolean
   readonly rig: ReliableRig
   readonly queue: ReliableFixture
   readonly scripts: AllScripts
@@ -255,10 +257,11 @@ const poll = fc
       const reply = await pollOnce(world, stage, left, visibilityMs)
       left -= reply.messages.length
       if (left === 0 || world.isPaused || availableAt(world) > world.now) return
-      expect(hasTasks(world), 'there is more than was handed out, only for a task').to.equal(true)
+      const hasReason = hasTasks(world) || (stage.isSlow && reply.messages.length === 0)
+      expect(hasReason, 'a reason why there is more than was handed out').to.equal(true)
       expect(reply.next, 'the time of the next poll, which hands out more').to.be.at.most(world.now)
       expect(polls, 'polls').to.be.below(MOST_POLLS)
-      meet(stage, 'the next poll hands out what one of a task kept back')
+      meet(stage, hasTasks(world) ? 'the next poll hands out what one of a task kept back' : 'the next poll goes on')
     }
   })
 
@@ -652,15 +655,17 @@ const OUTCOMES = [
   ...['the whole queue is paused or resumed', 'a batch finishes', 'a batch is closed again', 'a closed batch refuses'],
 ]
 
+const SLOW_OUTCOMES = [...OUTCOMES, 'the next poll goes on']
+
 describe('groups, tasks, limits, pauses and batches together', () => {
   const rig = useReliable()
 
   /** `met` gets what has happened. */
-  function property(scripts: AllScripts, met: Map<string, number>) {
+  function property(scripts: AllScripts, met: Map<string, number>, isSlow = false) {
     const turn = fc.record({ step, passed: fc.constantFrom(0, 0, 0, 1, 5, 13, 70) })
     return fc.asyncProperty(fc.array(turn, { maxLength: 60, size: 'max' }), async (turns) => {
       const queue = await rig.queue({ config: [['deliveryLimit', '1000000']] })
-      const [world, stage] = [emptyWorld(), { rig, queue, scripts, met }]
+      const [world, stage] = [emptyWorld(), { isSlow, rig, queue, scripts, met }]
       for (const { step, passed } of turns) {
         world.now += passed
         await step(world, stage)
@@ -680,6 +685,34 @@ describe('groups, tasks, limits, pauses and batches together', () => {
     await fc.assert(property(real, met), { numRuns: rounds(160) })
     if (isLongForm) for (const outcome of OUTCOMES) expect(met.get(outcome), outcome).to.be.at.least(1)
   }).timeout(240_000)
+
+  describe('with polls that give turns to one group each', () => {
+    const PAGE = "LATE, TOGETHER = '', 100, 128, 16, 100"
+    const END = 'if $looked >= MOST or #$woken < TOGETHER or isOver() then break end'
+    const source = [
+      [PAGE, PAGE.replace(/100$/, '1')],
+      [END, 'break'],
+    ].reduce((script, [pattern = '', code = '']) => plantLua(script, pattern, code), real.poll.source)
+    const slow: AllScripts = { ...real, poll: { ...real.poll, source } }
+
+    it('behave as their model', async () => {
+      const met = new Map<string, number>()
+      await fc.assert(property(slow, met, true), { numRuns: rounds(160) })
+      if (isLongForm) for (const outcome of SLOW_OUTCOMES) expect(met.get(outcome), outcome).to.be.at.least(1)
+    }).timeout(240_000)
+
+    it('the model finds a poll that hands out messages while groups are to have their turns', async () => {
+      const planted = plantLua(
+        slow.poll.source,
+        'if isFull or $asleep > 0 then return end',
+        'if isFull then return end',
+      )
+      const scripts = { ...slow, poll: { ...slow.poll, source: planted } }
+      const found = await fc.check(property(scripts, new Map(), true), { seed: 7, numRuns: 3_000, endOnFailure: true })
+      expect(found.failed, 'found').to.equal(true)
+      expect(String(found.errorInstance)).to.match(/while ".*" waits for its turn/)
+    }).timeout(240_000)
+  })
 
   describe('the model finds planted faults', () => {
     type Name = keyof AllScripts

@@ -380,9 +380,12 @@ describe('messages with groups', () => {
     await rig.redis.zadd(queue.keys.groupTurns, ...names.flatMap((name) => [-1, name]))
     await poll(queue, { count: 100, budgetUs: 0 })
     const keys = [queue.keys.groupWakes, queue.keys.groupTurns]
-    expect(await Promise.all(keys.map((key) => rig.redis.zcard(key)))).to.deep.equal([36, 37])
+    const sizes = () => Promise.all(keys.map((key) => rig.redis.zcard(key)))
+    expect(await sizes()).to.deep.equal([36, 41])
+    for (let n = 0; n < 9; n++) await poll(queue, { count: 100, budgetUs: 0 })
+    expect(await sizes()).to.deep.equal([0, 37]) // the last of these polls had time for turns
     const claimed: string[] = []
-    for (let n = 0; n < 15; n++) claimed.push(...ids(await poll(queue, { count: 100, budgetUs: 0 })))
+    for (let n = 0; n < 10; n++) claimed.push(...ids(await poll(queue, { count: 100, budgetUs: 0 })))
     expect(claimed).to.deep.equal(['x'])
   })
 
@@ -410,6 +413,88 @@ describe('messages with groups', () => {
     await poll(queue, { count: 3 })
     await add(queue, [{ id: 'b', group: 'b' }])
     expect(ids(await poll(queue, { count: 2 }))).to.include('b')
+  })
+
+  describe('that become visible together', () => {
+    const NAMES = (many: number) => Array.from({ length: many }, (_, n) => `g${n}`)
+
+    /** A group with many visible messages, and groups with one that becomes visible at the next moment. */
+    async function crowded(many: number, config: Record<string, string> = {}): Promise<ReliableFixture> {
+      const queue = await made(config)
+      const items = NAMES(many).map((group) => ({ id: group, group, at: NOW + 1 }))
+      for (let from = 0; from < many; from += 1_000) await add(queue, items.slice(from, from + 1_000))
+      for (let from = 0; from < 20; from += 10)
+        await add(
+          queue,
+          Array.from({ length: 10 }, (_, n) => ({ id: `large-${from + n}`, group: 'large' })),
+        )
+      return queue
+    }
+
+    for (const many of [90, 150, 250, 5_000])
+      for (const count of [1, 3, 100]) {
+        for (const config of [{}, { groupConcurrency: '1' }] as Record<string, string>[])
+          it(`wait for one turn of another group: ${many} of them, ${count} wanted, ${JSON.stringify(config)}`, async () => {
+            const queue = await crowded(many, config)
+            const waiting = new Set(NAMES(many))
+            const args = { nowMs: NOW + 1, count, visibilityMs: 600_000 }
+            let [larges, polls] = [0, 0]
+            while (waiting.size > 0) {
+              const reply = await poll(queue, args)
+              for (const id of ids(reply)) if (!waiting.delete(id) && waiting.size > 0) larges++
+              expect(larges, `messages of the large group while ${waiting.size} wait`).to.be.at.most(1)
+              expect(reply.messages.length > 0 || (reply.next === NOW + 1 && reply.changed > 0), 'goes on').to.equal(
+                true,
+              )
+              expect(++polls).to.be.at.most(many + 10)
+              await acknowledge(queue, reply, NOW + 1)
+            }
+            expect(larges).to.equal(1)
+          })
+      }
+
+    it('get their turns in the order of their times, 1,000 with one script, before a message is handed out', async () => {
+      const queue = await crowded(2_300)
+      const seen: unknown[] = []
+      for (let n = 0; n < 3; n++) {
+        const reply = await poll(queue, { nowMs: NOW + 1, count: 1 })
+        const { groupTurns = [], groupWakes = [] } = (await queue.read()).queue
+        seen.push([ids(reply), reply.next, groupTurns.length, groupWakes.length])
+      }
+      expect(seen).to.deep.equal([
+        [[], NOW + 1, 1_001, 1_300],
+        [[], NOW + 1, 2_001, 300],
+        [['large-0'], NOW + 1, 2_301, 0],
+      ])
+      expect(await rig.redis.zrange(queue.keys.groupTurns, '0', '999')).to.deep.equal(
+        NAMES(2_300).sort().slice(0, 1_000),
+      )
+      expect(await rig.redis.zrange(queue.keys.groupTurns, '-1', '-1', 'WITHSCORES')).to.deep.equal(['large', '2302'])
+    })
+
+    it('get their turns with the next scripts where there is no time, 100 with each', async () => {
+      const queue = await crowded(250)
+      const seen: unknown[] = []
+      for (let n = 0; n < 3; n++) {
+        const reply = await poll(queue, { nowMs: NOW + 1, count: 1, budgetUs: 0 })
+        seen.push([ids(reply), reply.next, await rig.redis.zcard(queue.keys.groupWakes)])
+      }
+      expect(seen).to.deep.equal([
+        [[], NOW + 1, 150],
+        [[], NOW + 1, 50],
+        [['large-0'], NOW + 1, 0],
+      ])
+    })
+
+    it('get their turns while another program has large names among them, a few at a time', async () => {
+      const queue = await crowded(150)
+      const names = Array.from({ length: 10 }, (_, n) => `${n}${'x'.repeat(20_000)}`)
+      await rig.redis.zadd(queue.keys.groupWakes, ...names.flatMap((name) => [1, name]))
+      const claimed: string[] = []
+      for (let n = 0; n < 5; n++) claimed.push(...ids(await poll(queue, { nowMs: NOW + 1, count: 100 })))
+      expect(claimed.slice(0, 151)).to.have.members(['large-0', ...NAMES(150)])
+      expect(await rig.redis.zcard(queue.keys.groupWakes)).to.equal(0)
+    })
   })
 
   it('share the turns with the messages without a group, which have their priorities among themselves', async () => {

@@ -2,7 +2,7 @@
 
 -- Round robin: each group has a turn, and the messages without a group share one, under the empty name. The script works round by round: it reads what the next
 -- groups have, their limits and their messages; then claims messages in the order of the turns; then writes all changes.
-local PLAIN, SEATS, SLOTS, LATE = '', 100, 128, 16
+local PLAIN, SEATS, SLOTS, LATE, TOGETHER = '', 100, 128, 16, 100
 local arePlain, takeTurns = false, nil
 if isGrouped then -- most queues have no groups, and making these functions takes time
 local of = groupFunctions()
@@ -289,19 +289,25 @@ end
 
 takeTurns = function()
   bringTurns(groups)
-  -- groups whose time has come; their messages and limits are examined in their turn
-  local woken = namesOf(100, function(most) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, most) end)
-  local turns = {}
-  for _, group in ipairs(woken) do
-    if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) end
+  -- All groups whose time has come get a turn before a message is handed out: otherwise another group could have two turns while they wait for one. Their
+  -- messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it hands out nothing, and the next poll goes on.
+  local asleep = redis.call('ZCOUNT', groups.wakes, '-inf', now)
+  while asleep > 0 do
+    local woken = namesOf(TOGETHER, function(most) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, most) end)
+    local turns = {}
+    for _, group in ipairs(woken) do
+      if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) end
+    end
+    if #turns > 0 then redis.call('ZADD', groups.turns, 'NX', unpack(turns)) end
+    redis.call('ZREMRANGEBYRANK', groups.wakes, 0, #woken - 1)
+    asleep, looked = asleep - #woken, looked + #woken
+    if looked >= MOST or #woken < TOGETHER or isOver() then break end -- a page is short where names are large
   end
-  if #turns > 0 then redis.call('ZADD', groups.turns, 'NX', unpack(turns)) end
-  if #woken > 0 then redis.call('ZREM', groups.wakes, unpack(woken)) end
-  looked = looked + #woken + takeLate()
+  looked = looked + takeLate()
   arePlain = redis.call('EXISTS', unpack(due)) > 0
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
-  if isFull then return end
+  if isFull or asleep > 0 then return end
   if not isOrdered(groups) then -- the next poll goes on
     changed = changed + 1
     handed = claimPlain(want, hand)
