@@ -8,7 +8,7 @@ import { ASIDE } from '../store/due-keys.js'
 import { ReliableGroupStore } from '../store/reliable-group-store.js'
 import type { Sender } from '../store/sender.js'
 import { WheelStore } from '../store/wheel-store.js'
-import type { Delivering } from './tracking-client.js'
+import type { DeadLetterKeys, Delivering } from './tracking-client.js'
 
 /** The kit's own connection to Redis, which does not fail on purpose. */
 export class KitRedis {
@@ -37,12 +37,16 @@ export class KitRedis {
     return new KitRedis(raw)
   }
 
-  /** The first time after `now` at which a message is due in a schedule, or a queue's rate admits one, epoch milliseconds. */
-  async first(schedules: readonly string[], rated: readonly ReliableKeys[], now: number): Promise<number | null> {
-    const heads = await Promise.all(
-      schedules.map((key) => this.#raw.zrangebyscore(key, `(${now}`, `(${ASIDE}`, 'WITHSCORES', 'LIMIT', 0, 1)),
-    )
-    return least([...heads.map(scoreOf), ...(await this.#openings(rated, now))])
+  /** The first time after `now` at which a message is due in a schedule, a queue's rate admits one, or a dead letter is too old, epoch milliseconds. */
+  async first(schedules: readonly string[], { worked, aging }: Delivering, now: number): Promise<number | null> {
+    const heads = await Promise.all(schedules.map((key) => this.#next(key, now)))
+    const ends = aging.map(async (keys) => {
+      const age = await this.#keptFor(keys)
+      if (age === null) return null
+      const oldest = await this.#next(keys.due, now - age - 1)
+      return oldest === null ? null : oldest + age + 1 // it is kept for the whole age
+    })
+    return least([...heads, ...(await this.#openings(worked, now)), ...(await Promise.all(ends))])
   }
 
   /** The last such time that is known now. */
@@ -60,10 +64,10 @@ export class KitRedis {
   }
 
   /**
-   * Whether all messages due at `now` are delivered, and no worker has one or is about to get one. Messages held back by a pause or a limit
-   * count as delivered.
+   * Whether all messages due at `now` are delivered, no worker has one or is about to get one, and dead letters that are too old are dropped.
+   * Messages held back by a pause or a limit count as delivered.
    */
-  async isDelivered({ delayed, worked }: Delivering, now: number): Promise<boolean> {
+  async isDelivered({ delayed, worked, aging }: Delivering, now: number): Promise<boolean> {
     const schedules = [
       ...delayed.flatMap(({ timeouts, wheel }) => [timeouts, wheel]),
       ...worked.map(({ ticks }) => ticks),
@@ -75,8 +79,23 @@ export class KitRedis {
         const { visible, paused, limited, inFlight } = await this.#totals(keys, now)
         return visible - paused - limited + inFlight
       }),
+      ...aging.map(async (keys) => {
+        const age = await this.#keptFor(keys)
+        return age === null ? 0 : this.#raw.zcount(keys.due, '-inf', `(${now - age}`)
+      }),
     ])
     return counts.every((count) => count === 0)
+  }
+
+  /** The first time of a schedule after `now`. */
+  async #next(key: string, now: number): Promise<number | null> {
+    return scoreOf(await this.#raw.zrangebyscore(key, `(${now}`, `(${ASIDE}`, 'WITHSCORES', 'LIMIT', 0, 1))
+  }
+
+  /** How long a queue keeps its dead letters; `null` without an end, or if it has none. */
+  async #keptFor({ config }: DeadLetterKeys): Promise<number | null> {
+    const [age, deadLetters] = await this.#raw.hmget(config, 'keepDeadLettersFor', 'deadLetters')
+    return typeof age !== 'string' || deadLetters === '0' ? null : Number(age)
   }
 
   #totals(keys: ReliableKeys, now: number) {

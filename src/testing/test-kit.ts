@@ -241,8 +241,7 @@ export class TestKit {
   async #step(target: number): Promise<void> {
     for (let steps = 0; ; steps++) {
       await this.#deliver()
-      const { worked } = this.#tracking.delivering()
-      const next = await this.#raw.first(this.#tracking.schedules(), worked, this.#now)
+      const next = await this.#raw.first(this.#tracking.schedules(), this.#tracking.delivering(), this.#now)
       if (next === null || next > target) break
       if (steps >= MOST_STEPS) throw new TestKitError(`something is due at more than ${MOST_STEPS} moments`)
       this.#now = next

@@ -1,5 +1,5 @@
 import { RedelayedClient, type QueueOptions } from '../client.js'
-import { queueKeys, type QueueKeys, type ReliableKeys } from '../keys.js'
+import { deadLettersOf, queueKeys, reliableKeys, type QueueKeys, type ReliableKeys } from '../keys.js'
 import type { DelayedQueueOptions } from '../queues/delayed-options.js'
 import type { DelayedQueue } from '../queues/delayed-queue.js'
 import type { ListQueue } from '../queues/list-queue.js'
@@ -8,6 +8,7 @@ import type { ShardedDelayedQueue } from '../sharding/sharded-delayed-queue.js'
 import type { ShardedDelayedQueueOptions } from '../sharding/sharded-options.js'
 import type { ShardedReliableQueueOptions } from '../sharding/sharded-reliable-options.js'
 import { ShardedReliableQueue } from '../sharding/sharded-reliable-queue.js'
+import { dueKeysOf } from '../store/due-keys.js'
 import type { Handler, HandlersOf } from '../workers/handlers.js'
 import type { PayloadOf, WorkerQueue, WorkerQueues, WorkerSource } from '../workers/sources.js'
 import type { Worker } from '../workers/worker.js'
@@ -17,6 +18,14 @@ import type { WorkerOptions } from '../workers/worker-options.js'
 export interface Delivering {
   readonly delayed: readonly QueueKeys[]
   readonly worked: readonly ReliableKeys[]
+  /** Of the queues whose workers drop dead letters that are too old. */
+  readonly aging: readonly DeadLetterKeys[]
+}
+
+/** The configuration of a queue, and the schedule of its dead letters. */
+export interface DeadLetterKeys {
+  readonly config: string
+  readonly due: string
 }
 
 /** A client that remembers its queues, and uses the test's clock. */
@@ -25,7 +34,7 @@ export class TrackingClient extends RedelayedClient {
   readonly #delayed = new Map<string, QueueKeys>()
   readonly #held: { readonly queue: { readonly isDelivering: boolean }; readonly names: readonly string[] }[] = []
   readonly #reliable = new Map<string, ReliableKeys>()
-  readonly #worked = new Map<string, ReliableKeys>()
+  readonly #worked = new Map<string, { readonly keys: ReliableKeys; readonly workers: Set<Worker> }>()
   readonly #shards = new Map<string, readonly string[]>()
 
   override getDelayedQueue<T>(destination: ListQueue<T>, options?: DelayedQueueOptions): DelayedQueue<T> {
@@ -70,7 +79,8 @@ export class TrackingClient extends RedelayedClient {
     for (const source of [queues].flat() as (WorkerQueue | WorkerSource)[]) {
       for (const { name, identity } of partsOf('queue' in source ? source.queue : source)) {
         this.#reliable.set(name, identity.keys)
-        this.#worked.set(name, identity.keys)
+        const workers = this.#worked.get(name)?.workers ?? new Set<Worker>()
+        this.#worked.set(name, { keys: identity.keys, workers: workers.add(worker) })
       }
     }
     return worker
@@ -105,7 +115,16 @@ export class TrackingClient extends RedelayedClient {
 
   delivering(): Delivering {
     const held = new Set(this.#held.filter(({ queue }) => queue.isDelivering).flatMap(({ names }) => names))
-    return { delayed: Array.from(held, queueKeys), worked: [...this.#worked.values()] }
+    const isRunning = (worker: Worker): boolean => worker.health().state === 'running'
+    const aging = [...this.#worked].flatMap(([name, { keys, workers }]) => {
+      const { due } = reliableKeys(deadLettersOf(name))
+      return [...workers].some(isRunning) ? { config: keys.config, due: dueKeysOf(due).due0 } : []
+    })
+    return {
+      delayed: Array.from(held, queueKeys),
+      worked: Array.from(this.#worked.values(), ({ keys }) => keys),
+      aging,
+    }
   }
 
   #track(queue: { readonly isDelivering: boolean }, names: readonly string[]): void {

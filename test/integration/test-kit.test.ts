@@ -7,6 +7,8 @@ import {
   codecs,
   retryIn,
   type DelayedQueueOptions,
+  type ReliableMessage,
+  type ReliableQueueConfig,
 } from '../../src/index.js'
 import { TestKitError, createTestKit, type TestKit, type TestKitOptions } from '../../src/testing/index.js'
 import { isFree } from '../../scripts/redis.js'
@@ -217,6 +219,137 @@ describe('test kit', () => {
       await kit.advance('2m')
       const gone: unknown = await queue.waitUntilFinished(id).catch((error: unknown) => error)
       expect(gone).to.be.instanceOf(NotCompletedError).with.property('reason', 'gone')
+    })
+
+    describe('in a sharded queue', () => {
+      /** Its messages by shard and group, each with the minute of its handler, and the most handlers at once. */
+      const shardedWork = async (config: ReliableQueueConfig) => {
+        const kit = await open()
+        const queue = kit.client.getShardedReliableQueue<string>(kit.uniqueName(), { ...string, shards: 3 })
+        await queue.setConfig(config)
+        const minutes = new Map<string, number[]>()
+        const [running, most] = [new Map<string, number>(), new Map<string, number>()]
+        const handle = async (_: string, { message }: { readonly message: ReliableMessage<string> }): Promise<void> => {
+          const [shard] = queue.shardsOf(message.id)
+          const lane = `${shard?.name} ${message.group}`
+          const now = (running.get(lane) ?? 0) + 1
+          running.set(lane, now)
+          most.set(lane, Math.max(most.get(lane) ?? 0, now))
+          minutes.set(lane, [...(minutes.get(lane) ?? []), Math.floor((kit.now.getTime() - START.getTime()) / 60_000)])
+          await new Promise((resolve) => setImmediate(resolve))
+          running.set(lane, now - 1)
+        }
+        kit.client.createWorker(queue, handle, { concurrency: 12 })
+        return { kit, queue, minutes, most }
+      }
+      const inMinutes = (count: number, each: number) => Array.from({ length: count }, (_, n) => Math.floor(n / each))
+
+      it('each shard has its rate and its concurrency', async () => {
+        const { kit, queue, minutes, most } = await shardedWork({ rateLimit: { max: 2, perMs: '1m' }, concurrency: 1 })
+        await queue.addMany(Array.from({ length: 30 }, (_, n) => ({ id: `${n}`, payload: 'x' })))
+        await kit.settle()
+        expect([...minutes.values()]).to.deep.equal([inMinutes(2, 2), inMinutes(2, 2), inMinutes(2, 2)])
+        await kit.advance('59s')
+        expect(await queue.size()).to.equal(24)
+        await kit.runAll()
+        expect(await queue.size()).to.be.within(18, 21) // one shard has fewer than four
+        await kit.advance('1h')
+        expect(await queue.size()).to.equal(0)
+        for (const times of minutes.values()) expect(times).to.deep.equal(inMinutes(times.length, 2))
+        expect([...most.values()]).to.deep.equal([1, 1, 1])
+      })
+
+      it('each group has its rate and its concurrency in each shard', async () => {
+        const limits = { groupRateLimit: { max: 2, perMs: 59_000 }, groupConcurrency: 1 }
+        const { kit, queue, minutes, most } = await shardedWork(limits)
+        const messages = Array.from({ length: 30 }, (_, n) => ({
+          id: `${n}`,
+          payload: 'x',
+          group: n % 3 > 0 ? 'a' : 'b',
+        }))
+        await queue.addMany(messages)
+        await kit.advance('1m')
+        for (const times of minutes.values()) expect(times.length).to.be.within(1, 4)
+        await kit.advance('1h')
+        expect(await queue.size()).to.equal(0)
+        const lanes = messages.map(({ id, group }) => `${queue.shardsOf(id)[0]?.name} ${group}`)
+        expect(minutes).to.have.all.keys([...new Set(lanes)])
+        for (const times of minutes.values())
+          for (const [n, at] of times.entries()) expect(at).to.equal(Math.floor(((n >> 1) * 59_001) / 60_000))
+        expect(new Set(most.values())).to.deep.equal(new Set([1]))
+      })
+    })
+
+    describe('dead letters that are too old are dropped at their moment', () => {
+      const failing = { deliveryLimit: 1 }
+      const fail = (): never => {
+        throw new Error('no')
+      }
+
+      it('before anything that is due later', async () => {
+        const { kit, queue } = await make()
+        await queue.setConfig({ keepDeadLettersFor: '30d' })
+        const sizes: number[] = []
+        kit.client.createWorker(queue, async (payload) => {
+          if (payload === 'bad') fail()
+          sizes.push(await queue.deadLetters.size())
+        })
+        await queue.add('bad', failing)
+        await queue.add('bad', { ...failing, delay: '1d' })
+        for (const at of [0, 2]) await queue.add('look', { delay: 30 * 86_400_000 + at })
+        await kit.advance('30d')
+        expect(await queue.deadLetters.size()).to.equal(2)
+        await kit.advance(2)
+        expect(sizes).to.deep.equal([2, 1])
+        await kit.advance('1d')
+        expect(await queue.deadLetters.size()).to.equal(0)
+      })
+
+      it('more of them than one script drops, with all polls paused, and of the shards of a sharded queue', async () => {
+        const kit = await open()
+        const queue = kit.client.getShardedReliableQueue<string>(kit.uniqueName(), { ...string, shards: 2 })
+        await queue.setConfig({ keepDeadLettersFor: '1h' })
+        kit.client.createWorker(queue, fail, { concurrency: 50 })
+        await queue.addMany(Array.from({ length: 500 }, () => ({ payload: 'x', ...failing })))
+        await kit.settle()
+        expect(await queue.deadLetters.size()).to.equal(500)
+        await queue.disableOperation('poll')
+        await kit.advance('1h')
+        expect(await queue.deadLetters.size()).to.equal(500)
+        await kit.advance('1m')
+        expect(await queue.deadLetters.size()).to.equal(0)
+      })
+
+      it('and stay where the queue has no worker that runs', async () => {
+        const { kit, queue } = await make()
+        await queue.setConfig({ keepDeadLettersFor: '1h' })
+        const worker = kit.client.createWorker(queue, fail)
+        await queue.add('x', failing)
+        await kit.settle()
+        await worker.close()
+        await kit.advance('2h')
+        expect(await queue.deadLetters.size()).to.equal(1)
+        expect(await queue.poll()).to.equal(null)
+        expect(await queue.deadLetters.size()).to.equal(0)
+      })
+    })
+
+    it('a finished batch is forgotten when another one finishes more than a week later', async () => {
+      const { kit, queue, work } = await make()
+      work()
+      const finish = async (name: string): Promise<void> => {
+        await queue.add('x', { batch: name })
+        await queue.batch(name).close()
+        await kit.settle()
+      }
+      await finish('first')
+      await kit.advance('7d')
+      await finish('second')
+      expect(await queue.batch('first').counts()).to.include({ state: 'finished', finishedAt: START.getTime() })
+      await kit.advance(1)
+      await finish('third')
+      expect(await queue.batch('first').counts()).to.equal(null)
+      expect(await queue.batch('second').counts()).to.include({ state: 'finished' })
     })
   })
 
