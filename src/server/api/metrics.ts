@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Health } from '../console/health.js'
+import type { Paused } from '../console/pauses.js'
+import type { Topic } from '../topics/topic.js'
 import type { Topics } from '../topics/topics.js'
 
 const LATENESS_SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10, 60, 600]
@@ -7,6 +9,7 @@ const LATENESS_SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 10
 /** The most topics whose sizes are measured; more would make each scrape expensive. */
 const MOST_TOPICS = 100
 const TROUBLES = ['broken', 'operator', 'gone', 'failing'] as const
+const SIDES = ['receive', 'push'] as const
 const STATES = ['visible', 'delayed', 'inFlight', 'dead'] as const
 
 /** An endpoint that was tried and took no webhook for this time is failing. */
@@ -139,6 +142,14 @@ export class Metrics {
     registers: [this.registry],
   })
 
+  /** Which sides of topics are paused. */
+  pausesOf: (topics: readonly Topic[]) => Promise<readonly (readonly Paused[])[]> = async () => []
+  readonly #paused = new Gauge({
+    name: 'redelayed_topic_paused',
+    help: '1 if receives from a topic, or pushes to it, are paused, else 0; for the same topics.',
+    labelNames: ['topic', 'side'] as const,
+    registers: [this.registry],
+  })
   readonly #lag = new Gauge({
     name: 'redelayed_journal_lag_changes',
     help: 'Changes of each topic that SQL does not have yet, for the same topics.',
@@ -190,6 +201,7 @@ export class Metrics {
             await topics.open(name).then(
               async (topic) => ({
                 counts: await topic.counts(),
+                paused: (await this.pausesOf([topic]))[0],
                 lag: topics.hasJournal ? (await topics.journalLag(topic)).changes : undefined,
               }),
               () => undefined,
@@ -200,9 +212,11 @@ export class Metrics {
     this.#sizes.reset()
     this.#oldest.reset()
     this.#lag.reset()
+    this.#paused.reset()
     for (const [topic, measured] of counted) {
       if (measured === undefined) continue // deleted a moment ago
-      const { counts, lag } = measured
+      const { counts, lag, paused } = measured
+      for (const side of SIDES) this.#paused.set({ topic, side }, paused?.includes(side) ? 1 : 0)
       if (lag !== undefined) this.#lag.set({ topic }, lag)
       for (const state of STATES) this.#sizes.set({ topic, state }, counts[state])
       this.#oldest.set({ topic }, counts.oldestMs / 1_000)

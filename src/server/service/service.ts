@@ -128,6 +128,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
     )
     closers.push(() => health.stop())
     webhooks.metrics.health = () => health.read()
+    webhooks.metrics.pausesOf = (some) => pauses.of(some)
     const agenda = new AgendaReader(redis, topics)
     const due = new DueMessages(redis, topics)
     const held = new HeldTopics(redis, topics)

@@ -465,7 +465,14 @@ describe('the HTTP API', function () {
       await push({ id: 'a' })
       expect((await ask('POST', `/v1/topics/${topic}/pause`)).body).to.deep.equal({ what: 'receive' })
       expect((await receive()).body.messages).to.deep.equal([])
+      const pausedIn = async (): Promise<string[]> => {
+        const text = (await ask('GET', '/metrics')).body as unknown as string
+        const values = new RegExp(`^redelayed_topic_paused\\{topic="${topic}",side="(\\w+)"\\} ([01])$`, 'gm')
+        return Array.from(text.matchAll(values), ([, side, value]) => `${side} ${value}`)
+      }
+      expect(await pausedIn()).to.deep.equal(['receive 1', 'push 0'])
       await ask('POST', `/v1/topics/${topic}/pause`, { what: 'push' })
+      expect(await pausedIn()).to.deep.equal(['receive 1', 'push 1'])
       expectProblem(await push({ id: 'b' }), 409, 'topic-paused')
       await ask('PUT', `/v1/topics/${topic}`, {})
       expectProblem(await push({ id: 'b' }), 409, 'topic-paused')
@@ -473,6 +480,7 @@ describe('the HTTP API', function () {
       expect((await push({ id: 'b' })).status).to.equal(201)
       expect((await ask('POST', `/v1/topics/${topic}/purge`)).body).to.deep.equal({ purged: 2 })
       await ask('POST', `/v1/topics/${topic}/resume`, { what: 'receive' })
+      expect(await pausedIn()).to.deep.equal(['receive 0', 'push 0'])
       expect((await receive()).body.messages).to.deep.equal([])
     })
 
