@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { requireServerBin, startSentinel, type SentinelSetup } from '../../../test/support/redis-server.js'
 import { loadSettings } from '../config/load-settings.js'
+import { connectOptionsOf } from '../service/connections.js'
 import { startService } from '../service/service.js'
 import { eventually } from './support/eventually.js'
 import { startTestService, type TestService } from './support/service.js'
@@ -120,5 +121,36 @@ describe('a service that finds Redis through sentinels', function () {
     } finally {
       await server.stop()
     }
+  })
+})
+
+describe('the way of the settings to a master that sentinels know', () => {
+  const optionsOf = (redis: string, ...redisSentinels: string[]): object =>
+    connectOptionsOf({ redis, redisSentinels, redisCluster: [] }, undefined)
+  const encrypted = { tls: {}, enableTLSForSentinelMode: true }
+
+  it('has the accounts, ports and database of both', () => {
+    expect(
+      optionsOf('redis://ada:a%40b@Orders_1/2', 'redis://:s%23@10.0.0.1', 'redis://:s%23@[::1]:26380'),
+    ).to.deep.equal({
+      ...{ name: 'Orders_1', username: 'ada', password: 'a@b', db: 2, sentinelPassword: 's#' },
+      sentinels: [
+        { host: '10.0.0.1', port: 26_379 },
+        { host: '::1', port: 26_380 },
+      ],
+      ioredis: { sentinelTLS: undefined },
+    })
+  })
+
+  it('encrypts the connections to the servers, to the sentinels, or both', () => {
+    expect(optionsOf('rediss://orders', 'redis://a')).to.have.deep.property('ioredis', {
+      ...encrypted,
+      sentinelTLS: undefined,
+    })
+    expect(optionsOf('redis://orders', 'rediss://a')).to.have.deep.property('ioredis', { sentinelTLS: {} })
+    expect(optionsOf('rediss://orders', 'rediss://a')).to.have.deep.property('ioredis', {
+      ...encrypted,
+      sentinelTLS: {},
+    })
   })
 })
