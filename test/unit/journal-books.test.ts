@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { Books, type Loss } from '../faults/journal/books.js'
 import type { AddAnswer, Flow, Item } from '../faults/journal/protocol.js'
+import { Versions } from '../faults/journal/versions.js'
 
 const ITEM: Item = {
   id: 'x',
@@ -123,5 +124,62 @@ describe('Books of the journal’s fault bench: what is lost', () => {
     message.isDead = true
     expect(books.open()).to.deep.equal([])
     expect(books.dead()).to.deep.equal([message])
+  })
+})
+
+describe('Books of the journal’s fault bench: what a changed message may be', () => {
+  /** Its values after changes at these times, by the machine; the first one is `first`. */
+  const made = (...changes: readonly (readonly [at: number, done: boolean | null])[]): Versions<string> => {
+    const versions = new Versions<string>('updated', 'first')
+    for (const [n, [at, done]] of changes.entries()) {
+      const answered = versions.begin(String(n), () => at)
+      answered(done === null ? { error: 'gone' } : { done, from: at - 5 + AHEAD, to: at + AHEAD })
+    }
+    return versions
+  }
+  const known = ({ losses = [] as readonly Loss[], flow = [] as Flow, restores = [] as Books['restores'] } = {}) => {
+    return (versions: Versions<string>) => ({ losses, flow, restores, touches: versions.spans })
+  }
+  const inSql = (...times: readonly number[]): Flow => times.map((at) => ({ change: 'updated', at: at + AHEAD }))
+  const allowed = (versions: Versions<string>, given: ReturnType<typeof known>) => versions.allowed(given(versions))
+
+  it('is as the last change says that Redis took', () => {
+    expect(allowed(made([1_000, true], [2_000, true]), known())).to.deep.equal(['1'])
+    expect(allowed(made([1_000, true], [2_000, false]), known()), 'not taken').to.deep.equal(['0'])
+    expect(allowed(made([1_000, true], [2_000, null]), known()), 'unknown').to.deep.equal(['0', '1'])
+  })
+
+  it('is earlier only where Redis lost what SQL had not read', () => {
+    const losses = [WIPED]
+    const versions = made([18_000, true], [18_900, true])
+    expect(allowed(versions, known({ losses }))).to.deep.equal(['first', '0', '1'])
+    expect(allowed(versions, known({ losses, flow: inSql(18_000) }))).to.deep.equal(['0', '1'])
+    expect(allowed(versions, known({ losses, flow: inSql(18_900) }))).to.deep.equal(['1'])
+    expect(allowed(made([4_000, true]), known({ losses })), 'long before').to.deep.equal(['0'])
+    expect(allowed(made([45_000, true]), known({ losses })), 'after it').to.deep.equal(['0'])
+  })
+
+  it('is not older than the state to which Redis went back', () => {
+    const losses = [WENT_BACK]
+    expect(allowed(made([14_000, true], [16_000, true]), known({ losses }))).to.deep.equal(['0', '1'])
+    expect(allowed(made([16_000, true]), known({ losses, flow: inSql(16_000) }))).to.deep.equal(['0'])
+    const touched = made([16_000, true], [25_000, null])
+    expect(allowed(touched, known({ losses, flow: inSql(16_000) }))).to.deep.equal(['first', '0', '1'])
+  })
+
+  it('is what SQL and Redis agreed on, whatever is lost later', () => {
+    const versions = made([18_900, true])
+    versions.agree('first')
+    expect(allowed(versions, known({ losses: [WIPED] }))).to.deep.equal(['first'])
+  })
+
+  it('is delivered in an earlier state only where Redis had gone back', () => {
+    const versions = made([16_000, true])
+    const at = (time: number) => ({ at: time, polledAt: time + AHEAD })
+    const flow = inSql(16_000)
+    expect(versions.allowedAt(known({ flow })(versions), at(23_000))).to.deep.equal(['0'])
+    expect(versions.allowedAt(known({ losses: [WENT_BACK], flow })(versions), at(23_000))).to.deep.equal(['first', '0'])
+    expect(versions.allowedAt(known({ losses: [WENT_BACK], flow })(versions), at(45_000))).to.deep.equal(['0'])
+    expect(versions.allowedAt(known()(versions), at(15_000)), 'before').to.deep.equal(['first'])
   })
 })

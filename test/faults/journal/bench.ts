@@ -5,7 +5,7 @@ import { Books, NOT_SENT, type Message, type Span, type Wrong } from './books.js
 import { GoneError, MemberProcess } from './member-process.js'
 import { PREFIX, type Place } from './place.js'
 import type { Program } from './program.js'
-import type { Flow, Item, Job, Payload, Said } from './protocol.js'
+import type { Flow, Item, Job, Lying, Payload, Said } from './protocol.js'
 import { digestOf } from './serve.js'
 import type { SqlServer } from './sql.js'
 
@@ -16,7 +16,13 @@ const MOST_DELAY_MS = 1_500
 const FAR_MS = 86_400_000
 /** The messages of each queue, enough for a restore of two pages. */
 const BACKLOG = 1_500
-const SHARES = { far: 0.05, fail: 0.08, poison: 0.02, park: 0.02, cancelled: 0.12 } as const
+const SHARES = { far: 0.05, fail: 0.08, poison: 0.02, park: 0.02, cancelled: 0.12, reused: 0.15 } as const
+/** What else happens each time that a producer adds. */
+const REVISED = { updated: 0.25, rescheduled: 0.2, redriven: 0.03 } as const
+/** The share of new due times that are soon. */
+const SOON = 0.3
+const SOON_MS = { min: 500, max: 2_500 }
+const MOST_REDRIVEN = 3
 /** The most additions of a message under its id until there is an answer. */
 const ATTEMPTS = 6
 const AGAIN_MS = 250
@@ -48,6 +54,9 @@ export interface Result {
   readonly refused: number
   readonly unknown: number
   readonly cancelled: number
+  readonly revised: number
+  readonly reused: number
+  readonly redriven: number
   readonly delivered: number
   readonly twice: number
   readonly seconds: number
@@ -105,7 +114,8 @@ export class Bench {
   /** Load, the fault, the healing, everything handled to the end; and then what the books say. */
   async round(fault: () => Promise<void>): Promise<Result> {
     const startedAt = performance.now()
-    const known = new Set(this.books.messages.keys())
+    const known = new Set(this.books.messages.values())
+    this.books.newRound()
     this.#errors = {}
     this.#produce(true)
     try {
@@ -121,7 +131,7 @@ export class Bench {
     await this.#settle()
     const { books } = this
     if (books.problems.length === 0) books.agreed()
-    const fresh = [...books.messages.values()].filter(({ item }) => !known.has(item.id))
+    const fresh = [...books.messages.values()].filter((message) => !known.has(message))
     const count = (which: (message: Message) => boolean): number => fresh.filter(which).length
     return {
       accepted: count(({ state }) => state === 'accepted'),
@@ -129,6 +139,9 @@ export class Bench {
       refused: count(({ state }) => state === 'refused'),
       unknown: count(({ state }) => state === 'unknown'),
       cancelled: count(({ cancel }) => cancel?.done === true),
+      revised: books.revised,
+      reused: count(({ isReused }) => isReused),
+      redriven: books.redriven,
       delivered: fresh.reduce((sum, { deliveries }) => sum + deliveries.length, 0),
       twice: count(
         (message) => message.deliveries.filter(({ how, effect }) => how === 'done' && effect === true).length > 1,
@@ -233,8 +246,48 @@ export class Bench {
     if (!on) return
     this.#timer = setInterval(() => {
       const count = 1 + Math.floor(this.random() ** 3 * MOST_ITEMS)
-      this.#follow(this.#produceSome(Array.from({ length: count }, () => this.#draw())))
+      this.#follow(this.#produceSome(Array.from({ length: count }, () => this.#again(this.#draw()))))
+      if (this.random() < REVISED.updated) this.#follow(this.#update())
+      if (this.random() < REVISED.rescheduled) this.#follow(this.#reschedule())
+      if (this.random() < REVISED.redriven) this.#follow(this.#redrive())
     }, EVERY_MS)
+  }
+
+  /** Some messages have the ids of earlier ones. */
+  #again(item: Item): Item {
+    if (item.payload.kind !== 'usual' || this.random() > SHARES.reused) return item
+    return { ...item, id: this.books.finalId(this.random) ?? item.id }
+  }
+
+  async #update(): Promise<void> {
+    const message = this.books.oneToRevise(this.random)
+    if (message === undefined) return
+    const payload = { ...message.item.payload, text: `revision ${++this.#numbers}` }
+    const answered = this.books.updates(message, digestOf(payload))
+    answered(
+      await this.#ask((member) => member.order({ kind: 'update', id: message.item.id, payload })).catch(() => GONE),
+    )
+  }
+
+  async #reschedule(): Promise<void> {
+    const now = await this.place.now().catch(() => undefined)
+    const message = this.books.oneToRevise(this.random)
+    if (message === undefined || now === undefined) return
+    const { min, max } = SOON_MS
+    const isSoon = this.random() < SOON
+    const delay = isSoon ? min + this.random() * (max - min) : FAR_MS * (1 + this.random())
+    const dueAt = Math.round(now + delay)
+    const answered = this.books.reschedules(message, dueAt, isSoon)
+    if (isSoon) this.#backlog--
+    answered(
+      await this.#ask((member) => member.order({ kind: 'reschedule', id: message.item.id, dueAt })).catch(() => GONE),
+    )
+  }
+
+  async #redrive(): Promise<void> {
+    const count = 1 + Math.floor(this.random() * MOST_REDRIVEN)
+    const answered = this.books.redrives()
+    answered(await this.#ask((member) => member.order({ kind: 'redrive', count })).catch(() => GONE))
   }
 
   async #produceSome(items: readonly Item[]): Promise<void> {
@@ -318,12 +371,13 @@ export class Bench {
     if (books.problems.length > 0) return
     await this.#agreement()
     const flows = new Map<string, Flow>()
-    const repeated = books.repeated()
-    const found = await this.oneMember().order({ kind: 'flow', ids: repeated })
-    repeated.forEach((id, at) => flows.set(id, found[at] ?? []))
+    const ids = [...new Set([...books.repeated(), ...books.revisedIds()])]
+    const found = await this.oneMember().order({ kind: 'flow', ids })
+    ids.forEach((id, at) => flows.set(id, found[at] ?? []))
     books.judge(flows)
-    await this.#compare('queue')
-    await this.#compare('dead letters')
+    await this.#compare('queue', flows)
+    await this.#compare('dead letters', flows)
+    books.judgeRedriven()
   }
 
   #explain({ item: { id } }: Message): Promise<string> {
@@ -364,20 +418,25 @@ export class Bench {
     for (const text of differences) this.books.differs(text)
   }
 
-  async #compare(where: 'queue' | 'dead letters'): Promise<void> {
+  async #compare(where: 'queue' | 'dead letters', flows: ReadonlyMap<string, Flow>): Promise<void> {
     const { books } = this
-    const messages = where === 'queue' ? books.far() : books.dead()
-    const ids = messages.map(({ item }) => item.id)
-    const ask = () => this.oneMember().order({ kind: 'lying', ids, dead: where === 'dead letters' })
+    let messages: Message[] = []
+    let found: readonly (Lying | null)[] = []
+    const ask = async (): Promise<void> => {
+      messages = where === 'queue' ? books.far(flows) : books.dead()
+      const ids = messages.map(({ item }) => item.id)
+      found = await this.oneMember().order({ kind: 'lying', ids, dead: where === 'dead letters' })
+    }
     // what was not answered for dies when its visibility ends
     await eventually(
       async () => {
-        if ((await ask()).includes(null)) throw new Error('some are missing')
+        await ask()
+        if (found.includes(null)) throw new Error('some are missing')
       },
       30_000,
       300,
     ).catch(() => undefined)
-    const missing = books.compare(messages, await ask(), where)
+    const missing = books.compare(messages, found, where, flows)
     for (const message of missing.slice(0, MOST_LOST)) {
       const why = await this.#explain(message)
       books.lost(message, `it is not in the ${where}`, why)
@@ -410,7 +469,8 @@ export class Bench {
 
   #jobOf(process: MemberProcess): Job {
     const { name } = process
-    return { name: `${this.queue}/${name}`, client: this.place.client, queue: this.queue, url: this.#url }
+    const isWorker = process === this.consumers[1]
+    return { name: `${this.queue}/${name}`, client: this.place.client, queue: this.queue, url: this.#url, isWorker }
   }
 
   #follow(promise: Promise<void>): void {
@@ -420,6 +480,8 @@ export class Bench {
     this.#ending.add(followed)
   }
 }
+
+const GONE = { error: 'gone' } as const
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof GoneError)) return String(error)

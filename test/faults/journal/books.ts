@@ -4,9 +4,12 @@ import {
   type Claim,
   type Flow,
   type Item,
+  type Answers,
   type Lying,
+  type ReviseAnswer,
   type Said,
 } from './protocol.js'
+import { DRAIN_MS, SLACK_MS, Versions, type Known } from './versions.js'
 
 export type Answered = Extract<Said, { said: 'answered' }>
 
@@ -46,6 +49,17 @@ export interface Message {
   isDead?: boolean
   /** The number of judged messages that are as they should be. */
   judged: number
+  /** Another message had the id before, and was final. */
+  readonly isReused: boolean
+  /** The digests of its payloads. */
+  readonly payloads: Versions<string>
+  /** Its due times, once it was changed; `soon`: one of them is soon. */
+  dues?: Versions<number>
+  soon?: number
+  /** Whether a call that changes the message is under way. */
+  isBusy?: boolean
+  /** The dead letter may have been moved back into the queue. */
+  mayBeRedriven?: boolean
   /** The data in Redis of a parked message after this number of deliveries. */
   parked?: { readonly dueAt: number; readonly attempts: number; readonly deliveries: number }
 }
@@ -76,14 +90,16 @@ export interface Span {
 export const WRONGS = ['lost', 'early', 'cancelled', 'twice', 'refused', 'changed', 'verify', 'other'] as const
 export type Wrong = (typeof WRONGS)[number]
 
-/** The longest time until a change is in a working SQL database, on a busy machine. */
-const DRAIN_MS = 15_000
 /** Between an adoption and its end, when its member says so. */
 const ADOPTED_MS = 10_000
 /** The longest time until a consumer gets a due message, on a busy machine. */
 const TAKEN_MS = 5_000
-/** Between what happens and what a process says of it: on a machine that is busy, a process waits for its turn. */
-const SLACK_MS = 1_000
+/** The suffix of a dead letter whose id was taken. */
+const SECOND = /~\d+\.\d+$/
+/** Messages with a longer delay may not have come again yet. */
+const SOON_MS = 1_500
+/** An id is used again only so long after its message was handled: Redis can lose the last second. */
+const FINAL_MS = 4_000
 
 /** Every message that the bench added, and what became of it. */
 export class Books {
@@ -95,12 +111,21 @@ export class Books {
   readonly problems: { readonly wrong: Wrong; readonly text: string }[] = []
   /** When SQL and Redis were last known to agree. */
   agreedAt = -Infinity
+  /** The numbers of changes that Redis took in this round. */
+  revised = 0
+  redriven = 0
+  #revised = new Set<Message>()
+  #finals: string[] = []
+  #deliveredLetters = 0
+  #roundFrom = -Infinity
   readonly #deliveries = new Map<string, Delivery>()
 
   begin(item: Item, digest: string): Message {
     const message: Message = {
       item,
       digest,
+      payloads: new Versions('updated', digest),
+      isReused: this.messages.has(item.id),
       state: 'unknown',
       mayBeThere: false,
       isAgain: false,
@@ -134,6 +159,10 @@ export class Books {
 
   claimed(claim: Claim): void {
     const message = this.messages.get(claim.id)
+    const origin = this.messages.get(claim.id.replace(SECOND, ''))
+    // after a loss a dead letter can be there besides the message that was redriven, and get another id when that dies
+    const isLetter = origin?.item.payload.kind === 'poison' && claim.digest === origin.digest
+    if (message === undefined && isLetter && this.losses.length > 0) return
     if (message === undefined) {
       this.#wrong('other', `${claim.id} was delivered, and never added`)
       return
@@ -141,8 +170,13 @@ export class Books {
     const delivery: Delivery = { ...claim }
     message.deliveries.push(delivery)
     this.#deliveries.set(`${claim.id} ${claim.lease}`, delivery)
-    if (claim.digest !== message.digest) this.#wrong('changed', `${claim.id} has another payload`)
-    if (claim.priority !== message.item.priority) this.#wrong('changed', `${claim.id} has priority ${claim.priority}`)
+    if (message.mayBeRedriven === true && claim.attempt === 1) this.#deliveredLetters++
+    if (!message.payloads.has(claim.digest))
+      this.#wrong('changed', `${claim.id} has another payload: ${story(message)}`)
+    // a dead letter comes back with the lowest priority
+    const isLowest = message.mayBeRedriven === true && claim.priority === 0
+    if (claim.priority !== message.item.priority && !isLowest)
+      this.#wrong('changed', `${claim.id} has priority ${claim.priority}`)
     if (JSON.stringify(claim.headers) !== JSON.stringify(message.item.headers))
       this.#wrong('changed', `${claim.id} has the headers ${JSON.stringify(claim.headers)}`)
   }
@@ -152,9 +186,92 @@ export class Books {
     if (delivery !== undefined) Object.assign(delivery, { how, effect, answeredAt: at })
   }
 
+  /** The next faults are judged by themselves. */
+  newRound(): void {
+    this.#roundFrom = Date.now()
+    this.revised = 0
+    this.redriven = 0
+    this.#deliveredLetters = 0
+  }
+
+  /** The id of an earlier message that SQL and Redis know as final; each only once. */
+  finalId(random: () => number): string | undefined {
+    const at = Math.floor(random() * this.#finals.length)
+    return this.#finals.splice(at, 1)[0]
+  }
+
+  /** A message of tomorrow that no call changes now, and of which every change is known. */
+  oneToRevise(random: () => number): Message | undefined {
+    const all = [...this.messages.values()]
+    for (let look = 0; look < 20; look++) {
+      const message = all[Math.floor(random() * all.length)]
+      if (message === undefined || message.isBusy === true || message.soon !== undefined) continue
+      const { state, item, cancel, payloads, dues, isPending } = message
+      if (state !== 'accepted' || isPending || cancel !== undefined || item.delay <= FAR_MS) continue
+      if (item.payload.kind === 'usual' && payloads.isKnown && dues?.isKnown !== false) return message
+    }
+    return undefined
+  }
+
+  updates(message: Message, digest: string): (answer: ReviseAnswer) => void {
+    return this.#revises(message, message.payloads.begin(digest))
+  }
+
+  reschedules(message: Message, dueAt: number, isSoon: boolean): (answer: ReviseAnswer) => void {
+    message.dues ??= new Versions<number>('rescheduled', message.dueAt ?? NO_TIME)
+    if (isSoon) message.soon = dueAt
+    return this.#revises(message, message.dues.begin(dueAt), isSoon)
+  }
+
+  #revises(message: Message, answered: (answer: ReviseAnswer) => void, isSoon = false): (answer: ReviseAnswer) => void {
+    message.isBusy = true
+    this.#revised.add(message)
+    return (answer) => {
+      answered(answer)
+      message.isBusy = false
+      if (!('done' in answer)) return
+      if (answer.done) this.revised++
+      else if (isSoon) delete message.soon
+    }
+  }
+
+  /** Some of the dead letters are moved back into the queue: any message that fails each time can be one. */
+  redrives(): (answer: Answers['redrive']) => void {
+    const mark = (): void => {
+      for (const message of this.messages.values())
+        if (message.item.payload.kind === 'poison' && message.deliveries.length > 0) message.mayBeRedriven = true
+    }
+    mark()
+    return (answer) => {
+      mark() // others have died meanwhile
+      if ('moved' in answer) this.redriven += answer.moved
+    }
+  }
+
+  /** The messages that were changed since SQL and Redis agreed. */
+  revisedIds(): string[] {
+    return [...this.#revised].map(({ item }) => item.id)
+  }
+
+  #known({ payloads, dues, item }: Message, flows?: ReadonlyMap<string, Flow>): Known {
+    const touches = [...payloads.spans, ...(dues?.spans ?? [])]
+    return { losses: this.losses, restores: this.restores, flow: flows?.get(item.id) ?? [], touches }
+  }
+
+  /** Whether a message of tomorrow has become one that is due soon; `null`: it can be either. */
+  #isSoon(message: Message, flows?: ReadonlyMap<string, Flow>): boolean | null {
+    const { dues, soon } = message
+    if (dues === undefined || soon === undefined) return false
+    const allowed = dues.allowed(this.#known(message, flows))
+    return allowed.length === 1 ? allowed[0] === soon : null
+  }
+
   /** Messages that are due soon after all and were not handled yet. */
   open(): Message[] {
-    return [...this.messages.values()].filter((message) => isExpected(message) && !isFar(message) && !isOver(message))
+    return [...this.messages.values()].filter((message) => {
+      if (!isExpected(message) || isOver(message)) return false
+      return !isFar(message) || this.#isSoon(message) === true
+    })
   }
 
   /** The open messages that may be dead letters without a report of a consumer. */
@@ -163,8 +280,11 @@ export class Books {
   }
 
   /** The messages that must be in Redis. */
-  far(): Message[] {
-    return [...this.messages.values()].filter((message) => isExpected(message) && isFar(message))
+  far(flows?: ReadonlyMap<string, Flow>): Message[] {
+    return [...this.messages.values()].filter((message) => {
+      if (!isExpected(message) || !isFar(message)) return false
+      return message.soon === undefined || (!isOver(message) && this.#isSoon(message, flows) !== true)
+    })
   }
 
   /** The messages that must be dead letters. */
@@ -175,7 +295,12 @@ export class Books {
   }
 
   /** Compares the messages with those that were found; returns the ones that differ. */
-  compare(messages: readonly Message[], found: readonly (Lying | null)[], where: 'queue' | 'dead letters'): Message[] {
+  compare(
+    messages: readonly Message[],
+    found: readonly (Lying | null)[],
+    where: 'queue' | 'dead letters',
+    flows?: ReadonlyMap<string, Flow>,
+  ): Message[] {
     const missing: Message[] = []
     messages.forEach((message, at) => {
       const { id, priority, headers } = message.item
@@ -186,18 +311,25 @@ export class Books {
       }
       // a dead letter begins anew, with the lowest priority
       const isDead = where === 'dead letters'
+      const known = this.#known(message, flows)
       const differs =
-        there.digest !== message.digest ||
+        !message.payloads.allowed(known).includes(there.digest) ||
         (!isDead && there.priority !== priority) ||
         JSON.stringify(there.headers) !== JSON.stringify(headers)
       if (differs)
         this.#wrong(
           'changed',
-          `${id} lies in the ${where} as ${JSON.stringify(there)}, not as ${JSON.stringify(message.item)}`,
+          `${id} lies in the ${where} as ${JSON.stringify(there)}, not as ${JSON.stringify(message.item)}: ${story(message)}`,
         )
       if (isDead) return
+      message.payloads.agree(there.digest)
       if (message.item.payload.kind === 'park') this.#compareParked(message, there)
-      else if (message.dueAt !== undefined && there.dueAt !== message.dueAt)
+      else if (message.dues !== undefined) {
+        if (!message.dues.allowed(known).some((dueAt) => dueAt === there.dueAt || dueAt === NO_TIME))
+          this.#wrong('changed', `${id} is due at ${there.dueAt}: ${story(message)}`)
+        message.dues.agree(there.dueAt)
+        if (there.dueAt !== message.soon) delete message.soon
+      } else if (message.dueAt !== undefined && there.dueAt !== message.dueAt)
         this.#wrong('changed', `${id} is due at ${there.dueAt}, not at ${message.dueAt}`)
     })
     return missing
@@ -209,13 +341,28 @@ export class Books {
       const { item, deliveries } = message
       if (message.state === 'refused' && deliveries.length > 0)
         this.#wrong('refused', `${item.id} was refused with ${message.refusal}, and delivered: ${story(message)}`)
-      for (const { polledAt } of deliveries.slice(message.judged)) {
-        if (message.dueAt !== undefined && polledAt < message.dueAt && !message.isAgain)
-          this.#wrong('early', `${item.id} was due at ${message.dueAt}, and delivered at ${polledAt}`)
+      for (const delivery of deliveries.slice(message.judged)) {
+        const known = this.#known(message, flows)
+        const dueAt = message.dues === undefined ? message.dueAt : Math.min(...message.dues.allowedAt(known, delivery))
+        if (dueAt !== undefined && delivery.polledAt < dueAt && !message.isAgain)
+          this.#wrong(
+            'early',
+            `${item.id} was due at ${dueAt}, and delivered at ${delivery.polledAt}: ${story(message)}`,
+          )
+        if (!message.payloads.allowedAt(known, delivery).includes(delivery.digest))
+          this.#wrong('changed', `${item.id} was delivered with an earlier payload: ${story(message)}`)
       }
       this.#judgeCancel(message)
       this.#judgeTwice(message, flows.get(item.id) ?? [])
     }
+  }
+
+  /** Checks that each redriven dead letter was delivered, where no delivery can be missing. */
+  judgeRedriven(): void {
+    const since = ({ to }: Span): boolean => to >= this.#roundFrom
+    const isQuiet = !this.losses.some(since) && !this.downs.some(since)
+    if (isQuiet && this.#deliveredLetters < this.redriven)
+      this.#wrong('lost', `${this.redriven} dead letters were redriven, and ${this.#deliveredLetters} delivered`)
   }
 
   /** The messages that came again after they had been handled. */
@@ -227,6 +374,19 @@ export class Books {
   agreed(): void {
     for (const message of this.messages.values()) message.judged = message.deliveries.length
     this.agreedAt = Date.now()
+    this.#revised = new Set()
+    for (const message of this.messages.values()) delete message.mayBeRedriven
+    const before = this.agreedAt - FINAL_MS
+    const isFinal = ({ item, state, cancel, deliveries, mayBeThere }: Message): boolean => {
+      // one that comes back after a loss has come by now, if it is due
+      if (item.delay > SOON_MS) return false
+      if (item.payload.kind !== 'usual' || state !== 'accepted' || mayBeThere) return false
+      if (cancel !== undefined) return cancel.done === true && deliveries.length === 0 && cancel.to < before
+      return (
+        deliveries.length === 1 && deliveries.every((each) => isDone(each) && (each.answeredAt ?? Infinity) < before)
+      )
+    }
+    this.#finals = [...this.messages.values()].filter(isFinal).map(({ item }) => item.id)
   }
 
   lost(message: Message, what: string, why: string): void {
@@ -277,15 +437,19 @@ export class Books {
   }
 
   #judgeTwice(message: Message, flow: Flow): void {
-    const drained = flow.filter(({ change }) => change === 'acknowledged').length
+    // SQL also has the changes of earlier messages with the id
+    const [first] = message.deliveries
+    const drained = flow.filter(({ change, at }) => change === 'acknowledged' && at >= (first?.polledAt ?? 0)).length
     const all = message.deliveries.filter(isDone).length
     for (const repeat of repeats(message)) {
       const { doneAt, claimedAt } = repeat
       const { isAgain, excusedAfter } = message
       message.isAgain = false
       const isRepeated = excusedAfter === undefined && this.#isRepeated(message, doneAt, claimedAt)
+      // an empty Redis records nothing at first; the row of the earlier message says nothing of this one
+      const isUnrecorded = message.isReused && this.losses.some((loss) => isAddedInto(message, loss))
       // what was added again can fail, and come once more
-      if (isAgain || isRepeated || excusedAfter === doneAt) {
+      if (isAgain || isRepeated || isUnrecorded || excusedAfter === doneAt) {
         message.excusedAfter = doneAt
         continue
       }
@@ -345,6 +509,17 @@ function recordedFrom({ back, to, seenAt, restoredAt }: Loss): number {
   return Math.min(back > -Infinity ? to : seenAt, restoredAt)
 }
 
+/** Whether the message was added to an empty Redis that no journal had seen. */
+function isAddedInto(
+  { askedAt = Infinity, acceptedAt = -Infinity }: Message,
+  { back, from, seenAt, restoredAt }: Loss,
+): boolean {
+  return back === -Infinity && acceptedAt >= from && askedAt <= Math.min(seenAt, restoredAt) + SLACK_MS
+}
+
+/** The due time of a message whose producer has not learned it. */
+const NO_TIME = -1
+
 /** The answer of the bench if there was no process to ask. */
 export const NOT_SENT = 'no process is there'
 
@@ -401,7 +576,18 @@ function written(flow: Flow): string {
   return flow.map(({ change, at }) => `${change} ${at}`).join(', ')
 }
 
-function story({ item, state, outcome, refusal, acceptedAt, dueAt, cancel, deliveries }: Message): string {
+function story({
+  item,
+  state,
+  outcome,
+  refusal,
+  acceptedAt,
+  dueAt,
+  cancel,
+  deliveries,
+  payloads,
+  dues,
+}: Message): string {
   const took = deliveries.map(
     ({ at, polledAt, attempt, how, effect, answeredAt }) =>
       `claimed ${at} (Redis ${polledAt}), attempt ${attempt}, ${how ?? 'no answer'} ${effect} ${answeredAt}`,
@@ -409,5 +595,7 @@ function story({ item, state, outcome, refusal, acceptedAt, dueAt, cancel, deliv
   const parts = [`${state} ${outcome ?? ''} at ${acceptedAt}, due ${dueAt}, ${item.payload.kind}`]
   if (refusal !== undefined) parts.push(refusal)
   if (cancel !== undefined) parts.push(`cancel ${cancel.from} to ${cancel.to}: ${cancel.done}`)
+  parts.push(`payloads ${String(payloads)}`)
+  if (dues !== undefined) parts.push(`due ${String(dues)}`)
   return [...parts, ...took].join('; ')
 }

@@ -5,6 +5,7 @@ import {
   type RedelayedClient,
   type ReliableMessage,
   type ReliableQueue,
+  type Worker,
 } from '../../../src/index.js'
 import type { Job, Order, Payload } from './protocol.js'
 import { digestOf, machineNow, say, serve } from './serve.js'
@@ -21,6 +22,7 @@ const PARKED_MS = 7_200_000
 let client: RedelayedClient | undefined
 const ending = new AbortController()
 let loops: Promise<void>[] = []
+let worker: Worker | undefined
 
 async function consume(queue: ReliableQueue<Payload>): Promise<void> {
   const { signal } = ending
@@ -36,16 +38,60 @@ async function consume(queue: ReliableQueue<Payload>): Promise<void> {
   }
 }
 
+/** The worker waits before the next delivery of a message that fails with this. */
+class Failure extends Error {
+  readonly delay: number
+
+  constructor({ kind }: Payload, attempt: number) {
+    super(`${kind} ${attempt}`)
+    this.delay = kind === 'park' ? PARKED_MS : AGAIN_MS
+  }
+}
+
+/** Consumes as an application that leaves everything to a worker. */
+function work(from: RedelayedClient, queue: ReliableQueue<Payload>): Worker {
+  // by id: a message that comes again meanwhile is another delivery
+  const leases = new Map<string, string>()
+  const made = from.createWorker(
+    queue,
+    async (_, { message }) => {
+      leases.set(`${message.id} ${message.attempt}`, message.delivery)
+      if ((await take(message)) === 'failed') throw new Failure(message.payload, message.attempt)
+    },
+    {
+      concurrency: LOOPS * TAKE,
+      visibilityTimeout: VISIBILITY_MS,
+      backoff: (_, error) => (error instanceof Failure ? error.delay : AGAIN_MS),
+    },
+  )
+  made.on('error', (error) => say({ said: 'error', code: error.code }))
+  from.on('settled', ({ id, attempt, outcome }) => {
+    const lease = leases.get(`${id} ${attempt}`)
+    leases.delete(`${id} ${attempt}`)
+    if (lease === undefined || outcome === 'released') return
+    const how = outcome === 'completed' ? 'done' : 'failed'
+    // of a lost one an earlier attempt to answer may have had its effect
+    if (outcome !== 'lost') say({ said: 'answered', id, lease, how, effect: true, at: machineNow() })
+  })
+  return made
+}
+
 async function handle(message: ReliableMessage<Payload>): Promise<void> {
+  const how = await take(message)
+  const { id, delivery: lease } = message
+  const effect = await answer(message, how).catch(() => null)
+  say({ said: 'answered', id, lease, how, effect, at: machineNow() })
+}
+
+/** Handles a message; resolves with how that went. */
+async function take(message: ReliableMessage<Payload>): Promise<'done' | 'failed'> {
   const { id, delivery: lease, attempt, visibleAt, polledAt, priority, headers, payload } = message
   const at = machineNow()
   say({ said: 'claimed', id, lease, attempt, visibleAt, polledAt, priority, headers, digest: digestOf(payload), at })
   await pause(Math.random() * HANDLING_MS)
   const { kind } = payload
   const fails = kind === 'poison' || kind === 'park' || (kind === 'fail' && attempt === 1)
-  const how = fails ? 'failed' : 'done'
-  const effect = await answer(message, how).catch(() => null)
-  say({ said: 'answered', id, lease, how, effect, at: machineNow() })
+  return fails ? 'failed' : 'done'
 }
 
 function answer(message: ReliableMessage<Payload>, how: 'done' | 'failed'): Promise<boolean> {
@@ -58,11 +104,13 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-function start({ name, client: options, queue }: Job): void {
+function start({ name, client: options, queue, isWorker }: Job): void {
   const made = createClient({ ...options, codec: codecs.json(), ioredis: { ...options.ioredis, connectionName: name } })
   made.on('error', (error) => say({ said: 'error', code: error.code }))
   client = made
-  loops = Array.from({ length: LOOPS }, () => consume(made.getReliableQueue<Payload>(queue)))
+  const known = made.getReliableQueue<Payload>(queue)
+  if (isWorker) worker = work(made, known)
+  else loops = Array.from({ length: LOOPS }, () => consume(known))
 }
 
 serve(async (order: Order) => {
@@ -70,6 +118,7 @@ serve(async (order: Order) => {
   if (order.kind === 'stop') {
     ending.abort()
     await Promise.all(loops)
+    await worker?.close()
     await client?.shutdown()
   }
 })

@@ -3,7 +3,7 @@ import { RedelayedError, codecs, createClient, type RedelayedClient, type Reliab
 import { openJournal } from '../../../src/server/journal/journal.js'
 import type { Journal } from '../../../src/server/journal/journal.js'
 import type { JournalQueue } from '../../../src/server/journal/journal-queue.js'
-import type { AddAnswer, Answers, Flow, Item, Job, Lying, Order, Payload, Point } from './protocol.js'
+import type { AddAnswer, Answers, Flow, Item, Job, Lying, Order, Payload, Point, ReviseAnswer } from './protocol.js'
 import { digestOf, machineNow, say, serve } from './serve.js'
 
 const RETRY_MS = 200
@@ -78,6 +78,25 @@ async function add(items: readonly Item[]): Promise<AddAnswer[]> {
 async function cancel(id: string): Promise<Answers['cancel']> {
   try {
     return { done: await must(handle).cancel(id) }
+  } catch (error) {
+    return { error: codeOf(error) }
+  }
+}
+
+/** What the queue itself changes, which the journal learns from the change stream. */
+async function revise(action: (queue: ReliableQueue<Payload>) => Promise<boolean>): Promise<ReviseAnswer> {
+  try {
+    const from = await must(queue).now()
+    const done = await action(must(queue))
+    return { done, from, to: await must(queue).now() }
+  } catch (error) {
+    return { error: codeOf(error) }
+  }
+}
+
+async function redrive(count: number): Promise<Answers['redrive']> {
+  try {
+    return { moved: await must(queue).redrive(count) }
   } catch (error) {
     return { error: codeOf(error) }
   }
@@ -158,6 +177,12 @@ serve(async (order: Order) => {
       return add(order.items)
     case 'cancel':
       return cancel(order.id)
+    case 'reschedule':
+      return revise((known) => known.reschedule(order.id, new Date(order.dueAt)))
+    case 'update':
+      return revise((known) => known.updatePayload(order.id, order.payload))
+    case 'redrive':
+      return redrive(order.count)
     case 'arm':
       armed = order.point
       return undefined

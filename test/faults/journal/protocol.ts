@@ -28,10 +28,16 @@ export interface Job {
   readonly queue: string
   /** The URL of the journal's database; consumers have none. */
   readonly url: string
+  /** A consumer that is a worker; the others poll. */
+  readonly isWorker: boolean
 }
 
 export type AddAnswer =
   { readonly outcome: 'added' | 'kept' | 'journalled'; readonly dueAt: number } | { readonly error: string }
+
+/** Whether a message was changed, and times of the Redis clock before and after that. */
+export type ReviseAnswer =
+  { readonly done: boolean; readonly from: number; readonly to: number } | { readonly error: string }
 
 /** A message as Redis stores it, with a digest for its payload. */
 export interface Lying {
@@ -53,6 +59,9 @@ export type Order =
   | { readonly kind: 'start'; readonly job: Job }
   | { readonly kind: 'add'; readonly items: readonly Item[] }
   | { readonly kind: 'cancel'; readonly id: string }
+  | { readonly kind: 'reschedule'; readonly id: string; readonly dueAt: number }
+  | { readonly kind: 'update'; readonly id: string; readonly payload: Payload }
+  | { readonly kind: 'redrive'; readonly count: number }
   /** The next time that the journal comes there, the process kills itself. */
   | { readonly kind: 'arm'; readonly point: Point | undefined }
   /** From now on the journal waits for this time after each page of a restore. */
@@ -70,6 +79,9 @@ export interface Answers {
   readonly start: undefined
   readonly add: readonly AddAnswer[]
   readonly cancel: { readonly done: boolean } | { readonly error: string }
+  readonly reschedule: ReviseAnswer
+  readonly update: ReviseAnswer
+  readonly redrive: { readonly moved: number } | { readonly error: string }
   readonly arm: undefined
   readonly slow: undefined
   readonly restore: { readonly restored: number }

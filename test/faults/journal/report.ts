@@ -14,7 +14,18 @@ const TITLES: Readonly<Record<Wrong, string>> = {
   verify: 'differences',
   other: 'other',
 }
-const COUNTS = ['accepted', 'journalled', 'refused', 'unknown', 'cancelled', 'delivered', 'twice'] as const
+const COUNTS = [
+  'accepted',
+  'journalled',
+  'refused',
+  'unknown',
+  'cancelled',
+  'revised',
+  'reused',
+  'redriven',
+  'delivered',
+  'twice',
+] as const
 
 /** The page with the findings of a run. */
 export function report({
