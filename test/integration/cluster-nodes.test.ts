@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { CommandError, ConnectionError, codecs } from '../../src/index.js'
+import { CommandError, ConnectionError, ShutdownError, codecs } from '../../src/index.js'
 import { pause } from '../../src/timing/pause.js'
 import { RequestReader } from '../liveness/request-reader.js'
 import { eventually, once, timers } from '../support/events.js'
@@ -429,6 +429,48 @@ describe('nodes of a cluster', () => {
       await eventually(async () => expect(await queue.size()).to.equal(1), 30_000)
     })
 
+    for (const [what, isTrue] of [
+      ['its nodes name themselves', false],
+      ['its nodes name the own ones', true],
+    ] as const) {
+      it(`${whose} comes back with its waits when all tables have named another cluster with the own ids for a while, and then ${what}`, async function () {
+        this.timeout(90_000)
+        const [ownId, otherId] = ['a'.repeat(40), 'b'.repeat(40)]
+        let isForged = false
+        let asked = 0
+        const other = await startNode(
+          () => ':2\r\n',
+          (port) => {
+            asked++
+            if (isForged) return slots(port, ownId)
+            return isTrue ? slots(node.port, ownId) : slots(port, otherId)
+          },
+          '',
+          otherId,
+        )
+        const node = await startNode(
+          () => ':1\r\n',
+          (port) => (isForged ? slots(other.port, ownId) : slots(port, ownId)),
+          '',
+          ownId,
+        )
+        const { client, queue } = await setUpAt([node], LONG_LIMITS)
+        expect(await queue.size()).to.equal(1)
+        isForged = true
+        node.cut()
+        await eventually(async () => expect(await queue.size()).to.equal(2), 10_000)
+        client.on('error', () => {}) // these nodes have no scripts
+        const taken = rejection(client.getBlockingQueue(uniqueName()).take())
+        await eventually(() => expect(other.waits).to.equal(1), 10_000)
+        await eventually(() => expect(asked, 'tables, after the first comparison').to.be.at.least(1), 10_000)
+        isForged = false
+        await eventually(async () => expect(await queue.size()).to.equal(1), 50_000)
+        await eventually(() => expect(node.waits).to.be.at.least(1), 10_000)
+        await client.shutdown()
+        expect(await taken).to.be.instanceOf(ShutdownError)
+      })
+    }
+
     it(`${whose} follows another cluster at the same addresses with the connections that have not broken too`, async function () {
       this.timeout(30_000)
       let table = ''
@@ -477,6 +519,7 @@ async function startNode(
 ) {
   let accepted = 0
   let calls = 0
+  let waits = 0
   let isMute = false
   const sockets = new Set<Socket>()
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
@@ -487,6 +530,10 @@ async function startNode(
       LLEN: () => {
         calls++
         return answer(port)
+      },
+      BLMPOP: () => {
+        waits++
+        return '' // nothing comes
       },
       HELLO: () => "-ERR unknown command 'HELLO'\r\n",
       INFO: () => bulk('redis_version:7.2.0\r\nrun_id:0123\r\n'),
@@ -512,6 +559,9 @@ async function startNode(
     },
     get calls() {
       return calls
+    },
+    get waits() {
+      return waits
     },
     mute: () => (isMute = true),
     cut: () => sockets.forEach((socket) => socket.destroy()),

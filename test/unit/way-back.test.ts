@@ -145,7 +145,7 @@ describe('the way back to a cluster', () => {
     wayBack.returned()
     answer()
     await advance(60_000)
-    expect(looks(), 'of the look under way').to.equal(3)
+    expect(looks()).to.equal(0)
     expect(clock.pending).to.deep.equal([])
   })
 
@@ -172,5 +172,37 @@ describe('the way back to a cluster', () => {
     await advance(60_000)
     expect(looks()).to.equal(0)
     expect(clock.pending).to.deep.equal([])
+  })
+
+  it('ends the connections of a look that is under way when it ends', async () => {
+    const clock = new FakeClock()
+    let open = 0
+    const duplicate = () => {
+      open++
+      const copy = {
+        status: 'ready',
+        on: () => {},
+        disconnect: () => (open--, (copy.status = 'end')),
+        cluster: () => new Promise(() => {}),
+      }
+      return copy
+    }
+    const cluster = {
+      options: { slotsRefreshTimeout: 50 },
+      nodes: () => [{ duplicate }],
+      resolveStartupNodeHostnames: () =>
+        Promise.resolve([
+          { host: 'a', port: 1 },
+          { host: 'b', port: 1 },
+        ]),
+    } as unknown as Cluster
+    const wayBack = new WayBack({ cluster, clock, current: () => new Set(['other']), onBack: () => {} })
+    wayBack.left(new Set(['own']))
+    wayBack.begin()
+    await clock.advance(5_000)
+    await Promise.resolve()
+    expect(open).to.equal(2)
+    wayBack.end()
+    expect(open).to.equal(0)
   })
 })

@@ -69,9 +69,9 @@ export class ClusterTopology implements Topology {
     })
     this.#endRequests = owned ? askSideBySide(cluster) : () => {}
     this.#endGuard = guardNodes(cluster, owned)
-    this.#endMoves = ownNodesOf(cluster).onMoved(() => {
+    this.#endMoves = ownNodesOf(cluster).onMoved((why) => {
       const movedAt = performance.now()
-      emit('warning', { code: 'REDELAYED_SERVERS', message: `${this.address} ${MOVED}` })
+      if (why === 'another cluster') emit('warning', { code: 'REDELAYED_SERVERS', message: `${this.address} ${MOVED}` })
       onStale((_remote, begunAt) => begunAt < movedAt) // they would wait at the old cluster for what calls add at the new one
     })
     // calls report the errors; without a listener ioredis would print them

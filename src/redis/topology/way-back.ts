@@ -52,6 +52,8 @@ export class WayBack {
   #isAway = false
   #returnedAt = -Infinity
   #limitMs = LEAST_MS
+  /** The connections of looks that are under way. */
+  readonly #copies = new Set<Redis>()
   /** The cluster to which the addresses lead now, and since when. */
   #found: { readonly ids: Ids; readonly since: number } | undefined
 
@@ -101,6 +103,8 @@ export class WayBack {
     this.#round++
     this.#found = undefined
     this.#clock.clearTimeout(this.#timer)
+    this.#copies.forEach(abandon)
+    this.#copies.clear()
   }
 
   #lookIn(ms: number): void {
@@ -111,6 +115,7 @@ export class WayBack {
   async #look(): Promise<void> {
     const [round, leftAt] = [this.#round, this.#leftAt]
     const seeds = await this.#seeds()
+    if (round !== this.#round) return
     const tables = (await Promise.all(seeds.map((seed) => this.#idsAt(seed)))).filter((ids) => ids !== undefined)
     if (round !== this.#round) return
     const ids = this.#leadingTo(tables)
@@ -143,9 +148,11 @@ export class WayBack {
     if (node === undefined) return undefined
     const copy = node.duplicate({ ...(seed as object), ...ONE_QUESTION })
     copy.on('error', () => {})
+    this.#copies.add(copy)
     const { slotsRefreshTimeout = AGAIN_MS } = (this.#cluster as unknown as Internals).options
     const asked = (copy.cluster('SLOTS') as Promise<unknown>).then((table) => idsOf(table as unknown[]))
     const ids = await atMost(slotsRefreshTimeout, asked)
+    this.#copies.delete(copy)
     abandon(copy)
     return ids
   }
