@@ -1,8 +1,9 @@
 // `npm run build:server`: src/server -> src/server/dist, against the library as it was built, and the page into src/server/dist/ui. Builds beside
 // dist and changes the two over at the end, so that a service which starts meanwhile finds all modules: without it, they were missing for seconds.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { removeLeftovers } from './build-leftovers.js'
 import { buildUi } from './page-bundle.js'
 import { ensureBuilt, markServerBuilt } from './ensure-built.js'
 import { ensureInstalled, root } from './ensure-installed.mjs'
@@ -13,7 +14,7 @@ const server = join(root, 'src/server')
 const dist = join(server, 'dist')
 // beside it, or the source maps would lead elsewhere
 const built = `${dist}.${process.pid}`
-removeLeftovers()
+removeLeftovers(server)
 try {
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   const args = [tsc, '-p', join(server, 'tsconfig.build.json'), '--outDir', built]
@@ -22,22 +23,6 @@ try {
   else process.exitCode = status ?? 1
 } finally {
   rmSync(built, { recursive: true, force: true })
-}
-
-/** Removes what builds left that were killed: `dist.PID` and `dist.PID.old`, of processes that are gone. */
-function removeLeftovers(): void {
-  for (const name of readdirSync(server)) {
-    const [, pid] = /^dist\.(\d+)(\.old)?$/.exec(name) ?? []
-    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(server, name), { recursive: true, force: true })
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM' // a process of another user
-  }
 }
 
 async function finish(): Promise<void> {
