@@ -435,10 +435,14 @@ export class ReliableQueue<T = unknown> {
     return dead.#handle.attribute(dead.#store.moveTo(this.identity.keys, { count, priority: 0, isRedriven: true }))
   }
 
-  /** @internal As `redrive`, without the dead letters that `freeOf` leaves out. */
-  async redriveFree(count: number, freeOf: FreeOf): Promise<number> {
+  /** @internal As `redrive`, without the dead letters that `freeOf` leaves out. Yields how many each script has moved. */
+  async *redriveFree(count: number, freeOf: FreeOf): AsyncGenerator<number, void> {
     const dead = this.deadLetters
-    return dead.#handle.attribute(dead.#store.redriveFree(this.identity.keys, count, freeOf))
+    try {
+      yield* dead.#store.redriveFree(this.identity.keys, count, freeOf)
+    } catch (thrown) {
+      throw dead.#handle.attributed(thrown)
+    }
   }
 
   /**

@@ -41,18 +41,33 @@ export class ReliableShards<T> implements ShardCounts {
     return others.find((_, at) => isThere[at]) ?? place
   }
 
-  /** Moves dead letters of a shard back to it, without those whose ids another shard has. */
-  async redrive(shard: number, count: number): Promise<number> {
+  /**
+   * Moves dead letters of a shard back to it, without those whose ids another shard has or may have. Yields how many each script has moved, and throws the first
+   * failure at the end. `silent`: shards that have not answered; ids are no longer looked for there.
+   */
+  async *redrive(shard: number, count: number, silent: Set<number>): AsyncGenerator<number, void> {
+    let failure: Error | undefined
+    const isIn = async (other: number, id: string): Promise<boolean> => {
+      if (silent.has(other)) return true
+      try {
+        return await this.at(other).contains(id)
+      } catch (thrown) {
+        failure ??= toError(thrown)
+        silent.add(other)
+        return true
+      }
+    }
     const isFree = async (id: Buffer): Promise<boolean> => {
       if (!isKnownId(id)) return true // no call adds such an id
-      const others = placesOf(id.toString(), this).filter((place) => place !== shard)
-      const isThere = await Promise.all(others.map((other) => this.at(other).contains(id.toString())))
-      return !isThere.includes(true)
+      const text = id.toString()
+      const others = placesOf(text, this).filter((place) => place !== shard)
+      return !(await Promise.all(others.map((other) => isIn(other, text)))).includes(true)
     }
-    return this.at(shard).redriveFree(count, async (ids) => {
+    yield* this.at(shard).redriveFree(count, async (ids) => {
       const areFree = await Promise.all(ids.map(isFree))
       return ids.filter((_, at) => areFree[at])
     })
+    if (failure !== undefined) throw failure
   }
 }
 

@@ -310,7 +310,8 @@ export class ShardedReliableQueue<T = unknown> {
 
   /**
    * Moves up to `count` (1 to 1,000; default 100) dead letters back to their shards, where their attempts begin anew. Resolves with how many. It begins
-   * at a random shard. With `formerShards` it leaves out those whose ids are in the queue, in any shard.
+   * at a random shard. With `formerShards` it leaves out those whose ids are in the queue, in any shard, and looks at no more
+   * than 10,000 dead letters of each shard.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: none of the shards that can be reached has any; some of the others may have been moved
@@ -326,12 +327,14 @@ export class ShardedReliableQueue<T = unknown> {
     const first = Math.floor(Math.random() * this.shards.length)
     let moved = 0
     let failure: Error | undefined
+    const silent = new Set<number>()
     const all = [...this.shards.keys()]
     for (const shard of [...all.slice(first), ...all.slice(0, first)]) {
       if (moved === count) break
       const most = count - moved
       try {
-        moved += await (this.#isChanging ? this.#shards.redrive(shard, most) : this.#shards.at(shard).redrive(most))
+        if (this.#isChanging) for await (const some of this.#shards.redrive(shard, most, silent)) moved += some
+        else moved += await this.#shards.at(shard).redrive(most)
       } catch (thrown) {
         failure ??= toError(thrown)
       }

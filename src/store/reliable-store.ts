@@ -87,8 +87,9 @@ export const NO_DEAD_LETTER = 3
 export const MOST_HANDLED = 1_000
 /** The most ids sent together. */
 const IDS = 500
-/** The most dead letters that are looked for in other queues together. */
+/** The most dead letters that are looked for in other queues together, and by one call. */
 const REDRIVES = 100
+const MOST_LOOKED_AT = 10_000
 const ALL_TIMES = ['-inf', '+inf'] as const
 /** The most messages that one script reads. */
 const READS = 100
@@ -310,7 +311,10 @@ export class ReliableStore {
     const { ids, count } = how
     const move = this.#moving(target, how)
     let moved = 0
-    if (ids !== undefined) return (await this.#moveIds(move, ids)).moved
+    if (ids !== undefined) {
+      for await (const reply of moveIds(move, ids)) moved += reply.moved
+      return moved
+    }
     for (;;) {
       const reply = await move([], count - moved).catch(partly(moved > 0))
       moved += reply.moved
@@ -320,38 +324,27 @@ export class ReliableStore {
   }
 
   /**
-   * Moves up to `count` of these dead letters back to their queue, without those that `freeOf` leaves out: it gets some ids, and
-   * resolves with the ones to move. Resolves with how many were moved.
+   * Moves up to `count` of these dead letters back to their queue, without those that `freeOf` leaves out: it gets some ids, and resolves with the ones to move.
+   * Yields how many each script has moved. Ends after `MOST_LOOKED_AT` dead letters.
    */
-  async redriveFree(target: ReliableKeys, count: number, freeOf: FreeOf): Promise<number> {
+  async *redriveFree(target: ReliableKeys, count: number, freeOf: FreeOf): AsyncGenerator<number, void> {
     const move = this.#moving(target, { count, priority: 0, isRedriven: true })
-    let moved = 0
+    let [moved, looked] = [0, 0]
     // dead letters have the lowest priority; those with a group are in a schedule of their own
     for (const schedule of [0, PRIORITIES]) {
-      for (let stays = 0; moved < count;) {
-        const most = Math.min(REDRIVES, count - moved)
-        const ids = await this.idsOf(schedule, ALL_TIMES, stays, most).catch(partly(moved > 0))
+      for (let stays = 0; moved < count && looked < MOST_LOOKED_AT;) {
+        const ids = await this.idsOf(schedule, ALL_TIMES, stays, REDRIVES)
         if (ids.length === 0) break
-        const free = await freeOf(ids).catch(partly(moved > 0))
-        const reply = await this.#moveIds(move, free).catch(partly(moved > 0))
-        moved += reply.moved
-        stays += ids.length - reply.moved - reply.gone
+        looked += ids.length
+        stays += ids.length
+        const free = (await freeOf(ids)).slice(0, count - moved)
+        for await (const reply of moveIds(move, free)) {
+          moved += reply.moved
+          stays -= reply.moved + reply.gone
+          yield reply.moved
+        }
       }
     }
-    return moved
-  }
-
-  async #moveIds(move: Move, ids: readonly Buffer[]): Promise<{ readonly moved: number; readonly gone: number }> {
-    let [moved, gone] = [0, 0]
-    for (let from = 0; from < ids.length;) {
-      const page = ids.slice(from, from + IDS)
-      const reply = await move(page, page.length).catch(partly(moved > 0))
-      if (reply.rest >= page.length) throw new InternalError('move-reply', 'it moved none')
-      moved += reply.moved
-      gone += reply.gone
-      from += page.length - reply.rest
-    }
-    return { moved, gone }
   }
 
   #moving(target: ReliableKeys, { priority, isRedriven }: HowToMove): Move {
@@ -582,6 +575,19 @@ async function inPages<R>(
     answers.push(...some)
   }
   return answers
+}
+
+/** Moves messages in pages; yields the counts of each script, which can leave out the last ids if the messages are large. */
+async function* moveIds(move: Move, ids: readonly Buffer[]): AsyncGenerator<MoveReply, void> {
+  let isPartly = false
+  for (let from = 0; from < ids.length;) {
+    const page = ids.slice(from, from + IDS)
+    const reply: MoveReply = await move(page, page.length).catch(partly(isPartly))
+    if (reply.rest >= page.length) throw new InternalError('move-reply', 'it moved none')
+    isPartly ||= reply.moved > 0
+    from += page.length - reply.rest
+    yield reply
+  }
 }
 
 /** `isPartly`: earlier pages of the same call were carried out, whatever the outcome of this one. */

@@ -211,7 +211,7 @@ export const OTHERS: ReadonlySet<string> = new Set(
   send read script whole checked named attribute subscribeOnFirstElements subscribeOnLastElements addFirst addLast addFirstIfExists
   addLastIfExists offerFirst offerLast push pop removeFirst removeLast peekFirst peekLast getFirst getLast removeFirstOccurrence
   removeLastOccurrence descendingIterator offerEncoded offerAllEncoded on once off cancel reschedule poll pollLastAndOfferFirstTo
-  stats addTask schedule filter find attributed sizes readySize endTakes acknowledge negativeAcknowledge extend progress redrive upsertSchedule removeSchedule
+  stats addTask schedule filter find attributed sizes readySize endTakes acknowledge negativeAcknowledge extend progress redrive redriveFree upsertSchedule removeSchedule
   listSchedules updatePayload moveTo removeIds get getAll containsMany listAll counts countDelayedMessages
   countUnacknowledgedMessages setConfig setConfigIfAbsent getConfig disableOperation enableOperation configure operation info pause
   resume getQueue getBlockingQueue getDeque getBlockingDeque getDelayedQueue getShardedDelayedQueue getReliableQueue getShardedReliableQueue

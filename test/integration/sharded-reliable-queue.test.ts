@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import {
+  ConnectionError,
   AddManyError,
   InvalidArgumentError,
   QueueFullError,
@@ -636,6 +637,33 @@ for (const where of ['one server', 'a cluster']) {
           expect((await queue.counts()).dead).to.equal(0)
         })
       }
+
+      it('a redrive counts what it moved, and goes on without the dead letters that need a silent shard', async () => {
+        const { queue: before, client, name } = open({ shards: 3 })
+        await before.setConfig({ deliveryLimit: 1 })
+        await before.addMany(numbers(240).map((id) => ({ payload: id, id })))
+        while ((await before.counts()).dead < 240)
+          await before.negativeAcknowledge(await before.pollMany({ count: 300 }), { reject: true })
+
+        const { queue } = open({ shards: 8, formerShards: 3, client, name })
+        const silent = queue.shards[5]!
+        let asked = 0
+        silent.contains = async () => {
+          asked++
+          throw new ConnectionError('this shard is silent', 'not-applied')
+        }
+        const needIt = numbers(240).filter((id) => queue.shardsOf(id).includes(silent))
+        expect(needIt.length).to.be.greaterThan(3)
+        expect(await queue.redrive(20)).to.equal(20)
+        expect((await queue.counts()).dead).to.equal(220)
+        expect(await queue.redrive(1_000)).to.equal(220 - needIt.length)
+        expect(sorted(await idsOf(queue.deadLetters.listAll()))).to.deep.equal(sorted(needIt))
+        asked = 0
+        expect(await rejection(queue.redrive())).to.be.instanceOf(ConnectionError)
+        expect(asked, 'it is not asked again for each dead letter').to.be.at.most(needIt.length)
+        Reflect.deleteProperty(silent, 'contains')
+        expect(await queue.redrive()).to.equal(needIt.length)
+      })
 
       it('dead letters of one id in two shards come back one after the other', async () => {
         const { queue: before, client, name } = open({ shards: 3 })

@@ -126,6 +126,7 @@ type LeftOut =
   | 'extendSome'
   | 'lastTickOf'
   | 'continueSchedule' // internal
+  | 'redriveFree' // internal
 
 /** A method that is added to one kind of queue is added to the other, or named here with its reason. */
 export function sameMethods(): void {
