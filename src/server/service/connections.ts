@@ -2,6 +2,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { ConnectOptions } from 'redelayed'
 import type { ServerSettings } from '../config/server-settings.js'
 import type { RedisAddress } from '../console/library-command.js'
+import { followMaster } from './master-watch.js'
 import type { OwnRedis } from './own-redis.js'
 
 /** The settings that lead to Redis. */
@@ -81,8 +82,16 @@ export function plainClient(settings: RedisSettings, own: OwnRedis | undefined):
     const sentinel = bySentinels(settings)
     if (sentinel === undefined) return new Redis(redis ?? own?.url ?? '', options)
     const { encryption, ...master } = sentinel
-    // with the detector a connection to a master that was replaced ends when the sentinels announce another one
-    return new Redis({ ...master, ...encryption, ...options, failoverDetector: true })
+    const client = new Redis({ ...master, ...encryption, ...options })
+    const { connectTimeout, protocol } = limits
+    const account = {
+      ...(master.sentinelUsername !== undefined && { username: master.sentinelUsername }),
+      ...(master.sentinelPassword !== undefined && { password: master.sentinelPassword }),
+      ...(encryption.sentinelTLS !== undefined && { tls: encryption.sentinelTLS }),
+    }
+    const watched = master.sentinels.map((each) => ({ ...each, ...account, connectTimeout, protocol }))
+    followMaster(client, master.name, watched)
+    return client
   }
   // the nodes that the cluster announces have the password of the given nodes
   const url = new URL(first)

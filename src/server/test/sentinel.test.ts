@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { requireServerBin, startSentinel, type SentinelSetup } from '../../../test/support/redis-server.js'
 import { loadSettings } from '../config/load-settings.js'
-import { connectOptionsOf } from '../service/connections.js'
+import { connectOptionsOf, plainClient } from '../service/connections.js'
 import { startService } from '../service/service.js'
 import { eventually } from './support/eventually.js'
 import { startTestService, type TestService } from './support/service.js'
@@ -122,6 +123,79 @@ describe('a service that finds Redis through sentinels', function () {
       await server.stop()
     }
   })
+
+  it('prints nothing while a sentinel cannot be reached', async () => {
+    let refused = 0
+    const away = createServer((socket) => {
+      refused++
+      socket.resetAndDestroy()
+    })
+    await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve))
+    const { port } = away.address() as AddressInfo
+    const printed: string[] = []
+    const write = process.stderr.write.bind(process.stderr)
+    process.stderr.write = (text: string | Uint8Array) => printed.push(String(text)) > 0
+    try {
+      const server = await startTestService({
+        ...from,
+        redisSentinels: [...from.redisSentinels, `redis://127.0.0.1:${port}`],
+      })
+      try {
+        await server.ask('GET', '/readyz')
+        const before = refused
+        await eventually(() => expect(refused).to.be.greaterThan(before + 5))
+      } finally {
+        await server.stop()
+      }
+    } finally {
+      process.stderr.write = write
+      away.close()
+    }
+    expect(printed).to.deep.equal([])
+  })
+
+  it('does not write to an old master that has not learned of the failover', async () => {
+    await setup.agreed()
+    const client = plainClient({ ...from, redisCluster: [] }, undefined) as Redis
+    try {
+      const old = await setup.masterPort()
+      await client.set('where', '1')
+      expect(client.stream.remotePort).to.equal(old)
+      await setup.promote()
+      const now = await setup.masterPort()
+      // the sentinels demote the old one after 10 s
+      await eventually(async () => {
+        await client.set('where', '2')
+        expect(client.stream.remotePort).to.equal(now)
+      }, 5_000)
+      expect(await asking(old, (admin) => admin.call('ROLE'))).to.have.property('0', 'master')
+    } finally {
+      client.disconnect()
+    }
+    await setup.agreed()
+  })
+
+  for (const signal of ['SIGSTOP', 'SIGKILL'] as const) {
+    it(`goes on at another master after ${signal} of the one that it uses`, async () => {
+      const server = await startTestService(from)
+      try {
+        const topic = server.topic()
+        await worksAt(server, topic, 'before')
+        const port = await setup.masterPort()
+        const master = setup.servers.find((each) => each.port === port)!
+        master.process.kill(signal)
+        try {
+          await eventually(() => worksAt(server, topic, 'after'), 60_000)
+          expect(await setup.masterPort()).to.not.equal(port)
+        } finally {
+          master.process.kill('SIGCONT')
+        }
+        if (signal === 'SIGSTOP') await setup.agreed()
+      } finally {
+        await server.stop()
+      }
+    })
+  }
 })
 
 describe('the way of the settings to a master that sentinels know', () => {
