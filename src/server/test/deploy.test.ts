@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -227,6 +228,23 @@ describe('the files of the deployment', function () {
     expect(lines).to.include('USER node')
     const [, variables = ''] = /^ENV NODE_ENV=production (.+)$/m.exec(read('Dockerfile')) ?? []
     settingsOf(Object.fromEntries(variables.split(' ').map((each) => each.split('=', 2) as [string, string])))
+  })
+
+  it('the HEALTHCHECK of the Dockerfile passes while the service runs, and not after its end', async () => {
+    const [, command = ''] = /^HEALTHCHECK .*\\\n +CMD (\[.+\])$/m.exec(read('Dockerfile')) ?? []
+    const [program = '', ...args] = JSON.parse(command) as string[]
+    const service = await startTestService()
+    const check = async (): Promise<unknown> => {
+      const env = { PATH: process.env['PATH'], REDELAYED_PORT: new URL(service.url).port }
+      const [code] = (await once(spawn(program, args, { env, stdio: 'ignore' }), 'exit')) as unknown[]
+      return code
+    }
+    try {
+      expect(await check()).to.equal(0)
+    } finally {
+      await service.stop()
+    }
+    expect(await check()).to.equal(1)
   })
 
   it('nginx takes its configuration', function () {
