@@ -40,6 +40,12 @@ export const SETTINGS = {
     ['sync', 'async', 'off'],
     'sync',
   ),
+  journalRetention: duration(
+    'How long the journal keeps a message that has ended, and its history.',
+    604_800_000,
+    60_000,
+    315_360_000_000,
+  ),
   dataDir: text('The folder of the keys file, and of the data of a Redis of its own.', '<path>', './redelayed-data'),
   apiKeys: text('The file with the hashes of the API keys. Default: api-keys in --data-dir.', '<path>', undefined),
   ids: oneOf('The ids of messages that are pushed without one.', ['uuid7', 'snowflake'], 'uuid7'),

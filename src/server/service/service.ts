@@ -214,9 +214,12 @@ function journalOf(settings: ServerSettings): string | undefined {
   return journal ?? (needsRedis(settings) ? `sqlite:${join(dataDir, 'journal.db')}` : undefined)
 }
 
-async function openJournal(url: string, { journalMode: mode, dataDir }: ServerSettings): Promise<Journal> {
+async function openJournal(
+  url: string,
+  { journalMode: mode, journalRetention, dataDir }: ServerSettings,
+): Promise<Journal> {
   mkdirSync(dataDir, { recursive: true })
-  return createJournal({ url, mode })
+  return createJournal({ url, mode, retentionMs: journalRetention })
 }
 
 interface Log {

@@ -127,6 +127,15 @@ const ROWS: { readonly [K in SettingName]: Row<K> } = {
     shown: 'sync',
     effect: 'settings-effects.test.ts',
   },
+  journalRetention: {
+    good: [
+      ['90d', 7_776_000_000],
+      ['1m', 60_000],
+    ],
+    bad: outsideOf(60_000, 315_360_000_000, 'ms', '3651d'),
+    shown: '7d',
+    effect: 'settings-effects.test.ts',
+  },
   dataDir: {
     good: [['/var/lib/redelayed', '/var/lib/redelayed']],
     bad: [['', 'expected a text, got an empty one']],

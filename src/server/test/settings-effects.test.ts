@@ -61,6 +61,20 @@ describe('the effects of the settings of the service', function () {
     expectProblem(await none.ask('POST', '/v1/restores', {}), 409, 'no-journal')
   })
 
+  it('--journal-retention: a message that ended before is forgotten', async () => {
+    const journal = `sqlite:${join(dir, 'journal.db')}`
+    const one = await start({ journal })
+    const topic = one.topic()
+    const path = `/v1/topics/${topic}/messages/a`
+    await one.ask('POST', `/v1/topics/${topic}/messages`, { id: 'a', delay: 60_000 })
+    expect((await one.ask('DELETE', path)).status).to.equal(204)
+    await eventually(async () => expect((await one.ask('GET', path)).body).to.have.property('state', 'removed'))
+    await one.service.close()
+    const other = await start({ journal, journalRetention: 1_000 })
+    // the journal deletes such rows once a minute
+    await eventually(async () => expectProblem(await other.ask('GET', path), 404, 'message-not-found'), 75_000)
+  })
+
   it('--max-topics: one more is refused', async () => {
     const before = ((await (await start({})).ask('GET', '/v1/topics')).body.topics ?? []).length
     await service?.stop()
