@@ -118,7 +118,11 @@ export function whereaboutsOf(
 function namesMaster(url: string | undefined): boolean {
   if (url === undefined) return true
   const { hostname, port } = new URL(url)
-  return hostname !== '' && port === ''
+  try {
+    return decodeURIComponent(hostname) !== '' && port === ''
+  } catch {
+    return false
+  }
 }
 
 function valueOf(setting: Setting<unknown>, { where, text }: Given, problems: string[]): unknown {

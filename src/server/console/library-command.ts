@@ -70,7 +70,9 @@ export class LibraryCommand {
   }
 
   async #execute(command: string, own: readonly string[]): Promise<unknown> {
-    const { url, isCluster } = await this.#redis()
+    const { url, isCluster } = await this.#redis().catch(() => {
+      throw new CommandFailed('no sentinel can be reached that knows the master of Redis')
+    })
     const args = [this.#program, command, '--json', ...(isCluster ? ['--cluster'] : []), ...own]
     return new Promise((resolve, reject) => {
       // the URL goes into the environment: all users of the machine can see arguments

@@ -2,8 +2,10 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { ConnectOptions } from 'redelayed'
 import type { ServerSettings } from '../config/server-settings.js'
 import type { RedisAddress } from '../console/library-command.js'
-import { followMaster } from './master-watch.js'
+import { followMaster, masterAddress } from './master-watch.js'
 import type { OwnRedis } from './own-redis.js'
+
+const LIMITS = { connectTimeout: 5_000, commandTimeout: 2_000, protocol: 2 as const }
 
 /** The settings that lead to Redis. */
 export type RedisSettings = Pick<ServerSettings, 'redis' | 'redisCluster' | 'redisSentinels'>
@@ -73,7 +75,7 @@ export function plainClient(settings: RedisSettings, own: OwnRedis | undefined):
   const { redis, redisCluster } = settings
   // sends the commands of one turn of the event loop in one write
   const enableAutoPipelining = true
-  const limits = { connectTimeout: 5_000, commandTimeout: 2_000, socketTimeout: 2_000, protocol: 2 as const }
+  const limits = { ...LIMITS, socketTimeout: 2_000 }
   // after a failover behind the same name the connection still leads to the old master
   const reconnectOnError = ({ message }: Error): boolean => message.startsWith('READONLY')
   const [first] = redisCluster
@@ -83,14 +85,7 @@ export function plainClient(settings: RedisSettings, own: OwnRedis | undefined):
     if (sentinel === undefined) return new Redis(redis ?? own?.url ?? '', options)
     const { encryption, ...master } = sentinel
     const client = new Redis({ ...master, ...encryption, ...options })
-    const { connectTimeout, protocol } = limits
-    const account = {
-      ...(master.sentinelUsername !== undefined && { username: master.sentinelUsername }),
-      ...(master.sentinelPassword !== undefined && { password: master.sentinelPassword }),
-      ...(encryption.sentinelTLS !== undefined && { tls: encryption.sentinelTLS }),
-    }
-    const watched = master.sentinels.map((each) => ({ ...each, ...account, connectTimeout, protocol }))
-    followMaster(client, master.name, watched)
+    followMaster(client, master.name, sentinelsOf(sentinel))
     return client
   }
   // the nodes that the cluster announces have the password of the given nodes
@@ -102,23 +97,31 @@ export function plainClient(settings: RedisSettings, own: OwnRedis | undefined):
   })
 }
 
-/** The address of the service's Redis for the library's command line, which knows no sentinels: then that of the present master. */
-export function addressOf(
-  settings: RedisSettings,
-  own: OwnRedis | undefined,
-  client: Redis | Cluster,
-): () => Promise<RedisAddress> {
-  const { redis, redisCluster, redisSentinels } = settings
+/** How to connect to each sentinel. */
+function sentinelsOf({ sentinels, sentinelUsername, sentinelPassword, encryption }: ByAccount): RedisOptions[] {
+  const account = {
+    ...(sentinelUsername !== undefined && { username: sentinelUsername }),
+    ...(sentinelPassword !== undefined && { password: sentinelPassword }),
+    ...(encryption.sentinelTLS !== undefined && { tls: encryption.sentinelTLS }),
+  }
+  return sentinels.map((each) => ({ ...each, ...account, ...LIMITS }))
+}
+
+/**
+ * The address of the service's Redis for the library's command line. Its commands take no sentinels, so the sentinels are asked for the master before each. Their
+ * answer can be a name, for which the master's certificate then is.
+ */
+export function addressOf(settings: RedisSettings, own: OwnRedis | undefined): () => Promise<RedisAddress> {
+  const { redis, redisCluster } = settings
   const [node] = redisCluster
   const url = node ?? redis ?? own?.url ?? ''
-  if (redisSentinels.length === 0 || client instanceof Cluster)
-    return async () => ({ url, isCluster: node !== undefined })
+  const sentinel = bySentinels(settings)
+  if (sentinel === undefined || node !== undefined) return async () => ({ url, isCluster: node !== undefined })
   return async () => {
-    await client.ping() // it may not be connected yet
-    const { remoteAddress = '', remotePort } = client.stream
+    const { host, port } = await masterAddress(sentinel.name, sentinelsOf(sentinel))
     const master = new URL(url)
-    master.hostname = remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress
-    master.port = String(remotePort)
+    master.hostname = host.includes(':') ? `[${host}]` : host
+    master.port = port
     return { url: master.href, isCluster: false }
   }
 }

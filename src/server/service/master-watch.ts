@@ -3,8 +3,8 @@ import { Redis, type RedisOptions } from 'ioredis'
 const SWITCHED = '+switch-master'
 
 interface Address {
-  readonly host: string | undefined
-  readonly port: string | undefined
+  readonly host: string
+  readonly port: string
 }
 
 /**
@@ -31,7 +31,7 @@ export function followMaster(redis: Redis, name: string, sentinels: readonly Red
     })
     sentinel.on('error', () => undefined) // a sentinel may be away, because there are others
     sentinel.on('message', (_channel, message: string) => {
-      const [group, , , host, port] = message.split(' ')
+      const [group, , , host = '', port = ''] = message.split(' ')
       if (group !== name) return
       announced = { host, port }
       // a client that ends while it asks the sentinels never connects again: it then leaves when it is connected
@@ -48,4 +48,22 @@ export function followMaster(redis: Redis, name: string, sentinels: readonly Red
 /** Whether a client is connected to an address; a name instead of an address counts as another one. */
 function isAt({ stream }: Redis, { host, port }: Address): boolean {
   return stream.remoteAddress === host && String(stream.remotePort) === port
+}
+
+/** Asks one sentinel after the other for the address of a master. */
+export async function masterAddress(name: string, sentinels: readonly RedisOptions[]): Promise<Address> {
+  let cause: unknown
+  for (const options of sentinels) {
+    const sentinel = new Redis({ ...options, enableReadyCheck: false, lazyConnect: true, retryStrategy: () => null })
+    sentinel.on('error', () => undefined) // the command rejects, too
+    try {
+      const found = await sentinel.call('SENTINEL', 'get-master-addr-by-name', name)
+      if (Array.isArray(found)) return { host: String(found[0]), port: String(found[1]) }
+    } catch (thrown) {
+      cause = thrown
+    } finally {
+      sentinel.disconnect()
+    }
+  }
+  throw new Error('no sentinel knows the master', { cause })
 }

@@ -28,7 +28,7 @@ export async function startReadOnlyService(
   const keysPath = settings.apiKeys ?? join(settings.dataDir, 'api-keys')
   const madeKey = settings.apiKeys === undefined ? makeKeysFile(keysPath) : undefined
   const redis = plainClient(settings, undefined)
-  const command = new LibraryCommand(addressOf(settings, undefined, redis))
+  const command = new LibraryCommand(addressOf(settings, undefined))
   const closeClients = async (): Promise<void> => {
     await command.stop()
     redis.disconnect()

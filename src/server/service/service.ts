@@ -132,7 +132,7 @@ async function startWholeService(settings: ServerSettings, version: string, page
     const agenda = new AgendaReader(redis, topics)
     const due = new DueMessages(redis, topics)
     const held = new HeldTopics(redis, topics)
-    const command = new LibraryCommand(addressOf(settings, ownRedis, redis))
+    const command = new LibraryCommand(addressOf(settings, ownRedis))
     closers.push(() => command.stop())
     const doctor = new Doctor(command, () => topics.now())
     const instances = new Instances(redis, version, () => topics.now())

@@ -141,9 +141,11 @@ describe('the settings of the service', () => {
     expect(problems({ args: [flag] })).to.deep.equal([
       'redis-sentinels: give the name of the master as the host of redis, such as redis://:password@name',
     ])
-    expect(problems({ args: [flag, '--redis=redis://orders:6379'] })).to.deep.equal([
-      'redis: expected the name of the master without a port, with redis-sentinels',
-    ])
+    for (const wrong of ['redis://orders:6379', 'redis://orders%zz', 'redis://orders%ff']) {
+      expect(problems({ args: [flag, `--redis=${wrong}`] }), wrong).to.deep.equal([
+        'redis: expected the name of the master without a port, with redis-sentinels',
+      ])
+    }
     expect(problems({ args: [flag, '--redis-cluster=redis://c'] })).to.deep.equal([
       'redis-sentinels and redis-cluster: give one of them',
     ])
