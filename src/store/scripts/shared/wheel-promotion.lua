@@ -24,12 +24,12 @@ local function restoreBack(wheel, last, count)
 end
 
 -- Restores the buckets whose time has come: those of the last minutes, and a part of those of the last day, since no consumer may have looked in time.
--- The parts are a prime number, so that looks at any regular interval reach all of them.
-local RECENT, PARTS, PART = 5, 31, 47
+-- The times of sweeps are jittered, so each looks at a random part: it finds half of such buckets within 22 looks, and 99 % within some 140.
+local RECENT_MINUTES, PARTS_OF_DAY, MINUTES_OF_PART = 5, 31, 47
 local function restoreLost(wheel, now)
   local last = math.floor((now + LEAD) / MINUTE)
-  restoreBack(wheel, last, RECENT)
-  restoreBack(wheel, last - RECENT - now % PARTS * PART, PART)
+  restoreBack(wheel, last, RECENT_MINUTES)
+  restoreBack(wheel, last - RECENT_MINUTES - now % PARTS_OF_DAY * MINUTES_OF_PART, MINUTES_OF_PART)
 end
 
 -- Moves elements of a minute's bucket into the schedule, except cancelled ones, within `limits`. An entry that the schedule has already is
