@@ -26,15 +26,15 @@ export const MEANINGS = {
   },
   'minutes-lost': {
     means:
-      'The set of buckets lacks these minutes, or has a wrong time for them: size and stats may not count their messages. Consumers with this layout find them from 45 s before their minute until a day after it, later only this repair.',
+      'The set of buckets lacks these minutes, or has a wrong time for them: size and stats may not count their messages. Consumers with this layout find them from 45 s before their minute until a day after it; after that only --fix without names of queues restores them.',
     repair: 'Find what deletes, evicts or changes single keys or members of a queue.',
     fix: 'adds the minutes to the set of buckets, with their times',
   },
   'bucket-misnamed': {
     means:
-      'No version of redelayed writes these keys: another program has renamed a bucket. Its messages are never delivered.',
+      'No version of redelayed writes these keys: another program has renamed a bucket. Its messages are never delivered under this name.',
     repair:
-      'Rename the key to its minute, redelayed:wheel-<due time in ms / 60,000>:{queue}, and run the doctor with --fix.',
+      'Find the minute in your own records of what was offered: the bucket does not hold it. Rename the key to redelayed:wheel-<due time in ms / 60,000>:{queue}, and run the doctor with --fix and without names.',
   },
   'order-missing': {
     means: 'They are delivered on time, but size, readAll, poll and remove of RDelayedQueue in Java do not see them.',
@@ -209,8 +209,9 @@ export const MEANINGS = {
     repair: 'Grant them with ACL SETUSER; docs/wire-format.md has the whole list.',
   },
   'partly-examined': {
-    means: 'The doctor did not read all entries of this queue; its findings are about those that it read.',
-    repair: 'Name the queue, without --within: `redelayed doctor` then reads all of it.',
+    means: 'The doctor did not read all entries or buckets of this queue; its findings are about those that it read.',
+    repair:
+      'Name the queue, without --within: `redelayed doctor` then reads all of its entries. If another program has written more buckets than the doctor remembers, rename or delete those of that program first.',
   },
   'not-examined': {
     means: 'The server refused the command or does not know it, as managed services do; it says nothing good or bad.',

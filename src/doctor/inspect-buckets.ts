@@ -11,9 +11,9 @@ export interface BucketsState {
   readonly lacking: number
   /** Keys of buckets that Redis will delete, at most `MOST_EXPIRING`. */
   readonly expiring: readonly ExpiringKey[]
-  /** Keys that no client reads: their names are no minutes. Only a search for all queues finds them. */
+  /** Keys that no client reads: their names are no minutes. Only a search for all queues finds them, at most `MOST_MISNAMED`. */
   readonly misnamed: readonly string[]
-  /** The time was over before all minutes were examined. */
+  /** The time was over before all minutes were examined, or the search found more than it remembers. */
   readonly isCut: boolean
 }
 
@@ -44,7 +44,12 @@ export async function inspectBuckets(
     lacking += page.lacking
     expiring.push(...page.expiring.slice(0, MOST_EXPIRING - expiring.length))
   }
-  return { lacking, expiring, misnamed: await listsOf(sender, found?.misnamed ?? []), isCut }
+  return {
+    lacking,
+    expiring,
+    misnamed: await listsOf(sender, found?.misnamed ?? []),
+    isCut: isCut || found?.isCut === true,
+  }
 }
 
 /** Keys of another type hold no messages. */

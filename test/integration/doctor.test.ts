@@ -376,7 +376,7 @@ describe('redelayed doctor', function () {
         const [first, second, third] = await rawClient().zrange(wheel, '0', '-1')
         const times = await rawClient().zrange(wheel, '0', '-1', 'WITHSCORES')
         const bucket = (minute: string | number): string => prefixName(`redelayed:wheel-${minute}`, name)
-        const old = Math.floor(Date.now() / 60_000) - 48 * 60
+        const old = Math.floor(Date.now() / 60_000) - 401 * 24 * 60
         await rawClient().rename(bucket(first!), bucket(old))
         await rawClient().zrem(wheel, first!, third!)
         await rawClient().zadd(wheel, 'inf', second!)
@@ -387,7 +387,7 @@ describe('redelayed doctor', function () {
         }
         expect(await found([name], 'minutes-lost')).to.deep.equal([{ level: 'warning', lacking: 1 }])
         expect(await found([], 'minutes-lost')).to.deep.equal([{ level: 'warning', lacking: 3 }])
-        const misnamed = [bucket('x'), bucket(`0${old}`), bucket(7)]
+        const misnamed = [bucket('x'), bucket(`0${old}`), bucket('7.5')]
         onCleanup(() => rawClient().del(...misnamed, bucket('text')))
         await rawClient().set(bucket('text'), 'x')
         for (const key of misnamed) await rawClient().rpush(key, 'x')

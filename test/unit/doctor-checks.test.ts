@@ -189,7 +189,7 @@ describe('what the doctor makes of what it saw', () => {
         },
       }),
       ['warning expires', 'warning minutes-lost'],
-      /^(1 key expires, the first in 1 min: redelayed:wheel-7:\{orders\}|2 minutes of messages are not in the set of buckets, or too late)\.$/,
+      /^(1 key expires, the first in 1 min: redelayed:wheel-7:\{orders\}|2 minutes of messages are not in the set of buckets, or have too late a time there)\.$/,
     ],
     [
       'buckets whose names are no minutes',
@@ -199,12 +199,20 @@ describe('what the doctor makes of what it saw', () => {
       ['error bucket-misnamed'],
       /^2 buckets have a name that is no minute\.$/,
     ],
+    [
+      'as many such buckets as the doctor remembers',
+      holding({
+        buckets: { lacking: 0, expiring: [], misnamed: Array.from({ length: 1_000 }, String), isCut: false },
+      }),
+      ['error bucket-misnamed'],
+      /^At least 1,000 buckets have a name that is no minute\.$/,
+    ],
     ['buckets in order', holding({ buckets: { lacking: 0, expiring: [], misnamed: [], isCut: false } }), []],
     [
       'buckets of which some were not looked for',
       holding({ buckets: { lacking: 0, expiring: [], misnamed: [], isCut: true } }),
       ['info partly-examined'],
-      /stopped before it had looked for the buckets of all minutes\.$/,
+      /^The doctor has not examined all buckets of messages\.$/,
     ],
     [
       'overdue without a client to deliver',

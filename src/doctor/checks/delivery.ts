@@ -1,5 +1,6 @@
 import { inLargestUnit } from '../../duration.js'
 import { aboutQueue, counted, deliverable, type Finding } from '../finding.js'
+import { MOST_MISNAMED } from '../found-buckets.js'
 import type { QueueState } from '../inspect-queue.js'
 
 /** Whether a client delivers the queue, and in time. */
@@ -21,17 +22,18 @@ export function checkDelivery({ name, rival, contents, subscribers }: QueueState
     findings.push(aboutQueue(name, 'not-promoted', isAlone ? 'error' : 'warning', found, { unpromoted, subscribers }))
   }
   if (buckets?.isCut === true) {
-    const found = 'The doctor stopped before it had looked for the buckets of all minutes.'
+    const found = 'The doctor has not examined all buckets of messages.'
     findings.push(aboutQueue(name, 'partly-examined', 'info', found))
   }
   if (buckets !== undefined && buckets.lacking > 0) {
     const { lacking } = buckets
-    const found = `${counted(lacking, 'minute of messages is', 'minutes of messages are')} not in the set of buckets, or too late.`
+    const minutes = counted(lacking, 'minute of messages is', 'minutes of messages are')
+    const found = `${minutes} not in the set of buckets, or ${lacking === 1 ? 'has' : 'have'} too late a time there.`
     findings.push(aboutQueue(name, 'minutes-lost', 'warning', found, { lacking }))
   }
   if (buckets !== undefined && buckets.misnamed.length > 0) {
     const keys = buckets.misnamed.length
-    const found = `${counted(keys, 'bucket has', 'buckets have')} a name that is no minute.`
+    const found = `${keys < MOST_MISNAMED ? '' : 'At least '}${counted(keys, 'bucket has', 'buckets have')} a name that is no minute.`
     findings.push(aboutQueue(name, 'bucket-misnamed', 'error', found, { keys, first: buckets.misnamed[0] }))
   }
   if (isAlone && pending > 0) {
