@@ -71,9 +71,15 @@ const explainedPauses = {
     const { sourceCode } = context
     const { program, esTreeNodeToTSNodeMap } = sourceCode.parserServices
     const checker = program.getTypeChecker()
+    const isBlank = (line, from, to) => sourceCode.lines[line - 1].slice(from, to).trim() === ''
+    // a comment that stands alone is about the next line, one at the end of a line about that line
     const commented = new Set(
-      sourceCode.getAllComments().flatMap(({ loc }) => [loc.end.line, Number(loc.end.line) + 1, loc.start.line]),
+      sourceCode
+        .getAllComments()
+        .filter(({ loc: { end } }) => isBlank(end.line, end.column))
+        .map(({ loc: { start, end } }) => (isBlank(start.line, 0, start.column) ? Number(end.line) + 1 : start.line)),
     )
+    const pauses = new Set(PAUSES)
     const isDefinition = (node) =>
       sourceCode.getAncestors(node).some(({ id, key }) => PAUSES.includes(id?.name ?? key?.name))
     const statementOf = (node) =>
@@ -87,8 +93,16 @@ const explainedPauses = {
       // new Promise((resolve) => setTimeout(resolve, ms)), with a limit of time or not
       'NewExpression[callee.name="Promise"] > ArrowFunctionExpression > CallExpression[callee.name="setTimeout"]':
         check,
+      'NewExpression[callee.name="Promise"] > ArrowFunctionExpression > BlockStatement[body.length=1] > ExpressionStatement > CallExpression[callee.name="setTimeout"]':
+        check,
+      // import { setTimeout as wait } from 'node:timers/promises'
+      'ImportDeclaration[source.value=/^(node:)?timers.promises$/] > ImportSpecifier[imported.name="setTimeout"]'({
+        local,
+      }) {
+        pauses.add(local.name)
+      },
       CallExpression(node) {
-        if (!PAUSES.includes(node.callee.name)) return
+        if (!pauses.has(node.callee.name)) return
         const [first] = checker.getResolvedSignature(esTreeNodeToTSNodeMap.get(node))?.getParameters() ?? []
         if (first && checker.typeToString(checker.getTypeOfSymbol(first)).startsWith('number')) check(node)
       },
