@@ -12,3 +12,9 @@ export const systemClock: Clock = Object.freeze({
   setTimeout: (callback: () => void, ms: number) => setTimeout(callback, ms),
   clearTimeout: (handle: unknown) => clearTimeout(handle as NodeJS.Timeout),
 })
+
+/** The same, with timers that do not keep a process alive. */
+export const backgroundClock: Clock = Object.freeze({
+  ...systemClock,
+  setTimeout: (callback: () => void, ms: number) => setTimeout(callback, ms).unref(),
+})

@@ -69,10 +69,11 @@ export class ClusterTopology implements Topology {
     })
     this.#endRequests = owned ? askSideBySide(cluster) : () => {}
     this.#endGuard = guardNodes(cluster, owned)
-    this.#endMoves = ownNodesOf(cluster).onMoved((why) => {
+    this.#endMoves = ownNodesOf(cluster).onMoved((own) => {
       const movedAt = performance.now()
-      if (why === 'another cluster') emit('warning', { code: 'REDELAYED_SERVERS', message: `${this.address} ${MOVED}` })
-      onStale((_remote, begunAt) => begunAt < movedAt) // they would wait at the old cluster for what calls add at the new one
+      if (own === undefined) emit('warning', { code: 'REDELAYED_SERVERS', message: `${this.address} ${MOVED}` })
+      // they would wait at the other cluster for what calls add at this one
+      onStale((remote, begunAt) => begunAt < movedAt && own?.has(remote) !== true)
     })
     // calls report the errors; without a listener ioredis would print them
     if (owned) {

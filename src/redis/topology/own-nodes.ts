@@ -1,8 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { idsIn, idsOf } from './node-ids.js'
+import { StrangerWatch } from './stranger-watch.js'
 import { WayBack, type Seed } from './way-back.js'
-
-const NODE_ID = /^[0-9a-f]{40}$/
 
 type Callback = (error?: Error) => void
 
@@ -28,12 +27,8 @@ const REPLACED_MS = 30_000
 const ALL_REPLACED_MS = 5_000
 /** The time before own nodes without an answer are asked again: ioredis has no reason to while another cluster carries out the calls. */
 const AGAIN_MS = 1_000
-/** Connected nodes are asked for their ids this often, because both a table and an id can be wrong for a while; sooner at first, and while an id is unknown. */
-const COMPARE_MS = 60_000
-const COMPARE_SOON_MS = 5_000
-
-/** Another cluster is used than before; or nodes of another one are not used any more that a table had named as own ones. */
-type Move = 'another cluster' | 'left strangers'
+/** Gets the remote addresses of own nodes when nodes of another cluster are not used any more that a table had named as own ones; nothing when another cluster is used. */
+type OnMoved = (own?: ReadonlySet<string>) => void
 
 const known = new WeakMap<Cluster, OwnNodes>()
 
@@ -67,12 +62,8 @@ export class OwnNodes {
   #leaving: ReadonlySet<string> | undefined
   /** The connections of that cluster, until the pool has those of the other one. */
   #old: readonly Redis[] = []
-  /** The next comparison of ids, when the last one was a reason to ask for the slots, and nodes that may not be asked for their ids. */
-  #comparison: NodeJS.Timeout | undefined
-  #isInDoubt = false
-  #doubtedAt = -Infinity
-  readonly #withoutId = new WeakSet<Redis>()
-  readonly #listeners = new Set<(why: Move) => void>()
+  readonly #listeners = new Set<OnMoved>()
+  readonly #strangerWatch: StrangerWatch
   readonly #wayBack: WayBack
 
   constructor(cluster: Cluster) {
@@ -85,81 +76,45 @@ export class OwnNodes {
       current: () => this.#ids,
       onBack: (ids, seeds) => this.#goBack(ids, seeds),
     })
+    this.#strangerWatch = new StrangerWatch({
+      cluster,
+      ids: () => this.#ids,
+      onFound: () => {
+        if (this.#cluster.status === 'ready') this.#internals.refreshSlotsCache()
+      },
+      onLeft: (own) => this.#notify(own),
+    })
     cluster.on('end', () => {
       clearTimeout(this.#timer)
-      clearTimeout(this.#comparison)
+      this.#strangerWatch.end()
       this.#wayBack.end()
     })
+    // a Cluster of the user can be connected again
+    cluster.on('ready', () => this.#listeners.size > 0 && this.#strangerWatch.begin())
     cluster.on('+node', (node: Redis) => {
       node.once('ready', () => {
         this.#wasReached = true
-        void this.#onReady(node)
+        void this.#strangerWatch.onReady(node)
       })
     })
   }
 
-  /** Compares the id of a node as soon as it is ready. */
-  async #onReady(node: Redis): Promise<void> {
-    if (this.#listeners.size === 0) return // a Cluster of the user, whose clients have ended
-    if (await this.#isForeign(node)) this.#doubt(COMPARE_SOON_MS)
-    else if (this.#isInDoubt) this.#compareIn(AGAIN_MS)
-  }
-
-  /**
-   * Whether a node is not the one that the table names. A forged table can name addresses of another cluster with the ids of the own one. A user may have no right to
-   * the command; servers that imitate a cluster may have no ids.
-   */
-  async #isForeign(node: Redis): Promise<boolean> {
-    const id = await (node.cluster('MYID') as Promise<unknown>).catch((error: Error) => {
-      if (error.name === 'ReplyError') this.#withoutId.add(node)
-      return undefined
-    })
-    return typeof id === 'string' && NODE_ID.test(id) && this.#ids.size > 0 && !this.#ids.has(id)
-  }
-
-  /** Asks for the slots, because calls that a foreign node answers would be no reason to. The table may still be forged, so the ids are compared again. */
-  #doubt(againMs: number): void {
-    if (this.#listeners.size === 0 || isClosing(this.#cluster)) return
-    this.#isInDoubt = true
-    this.#compareIn(againMs)
-    const now = performance.now()
-    if (now - this.#doubtedAt < AGAIN_MS || this.#cluster.status !== 'ready') return
-    this.#doubtedAt = now
-    this.#internals.refreshSlotsCache()
-  }
-
-  #compareIn(ms: number): void {
-    clearTimeout(this.#comparison)
-    if (this.#listeners.size > 0) this.#comparison = setTimeout(() => void this.#compare(ms), ms).unref()
-  }
-
-  async #compare(ms: number): Promise<void> {
-    this.#compareIn(COMPARE_MS) // also if a node does not answer
-    const nodes = this.#cluster.nodes('all').filter((node) => node.status === 'ready' && !this.#withoutId.has(node))
-    const areForeign = await Promise.all(nodes.map((node) => this.#isForeign(node)))
-    if (areForeign.some(Boolean)) this.#doubt(Math.min(COMPARE_MS, Math.max(COMPARE_SOON_MS, 2 * ms)))
-    else if (this.#isInDoubt && areForeign.length > 0) {
-      this.#isInDoubt = false
-      this.#notify('left strangers')
-    }
-  }
-
-  #notify(why: Move): void {
-    for (const listener of this.#listeners) listener(why)
+  #notify(own?: ReadonlySet<string>): void {
+    for (const listener of this.#listeners) listener(own)
   }
 
   /** Calls `listener` with each move, until the returned function is called. */
-  onMoved(listener: (why: Move) => void): () => void {
+  onMoved(listener: OnMoved): () => void {
     this.#listeners.add(listener)
     if (this.#listeners.size === 1) {
       this.#wayBack.begin()
-      this.#compareIn(COMPARE_SOON_MS)
+      this.#strangerWatch.begin()
     }
     return () => {
       this.#listeners.delete(listener)
       if (this.#listeners.size > 0) return
       this.#wayBack.end()
-      clearTimeout(this.#comparison)
+      this.#strangerWatch.end()
     }
   }
 
@@ -206,7 +161,7 @@ export class OwnNodes {
       if (pool.recreate === undefined) node.disconnect()
       else pool.recreate({ host, port }, readOnly)
     }
-    this.#notify('another cluster')
+    this.#notify()
   }
 
   /** The configured addresses lead back to a cluster that was left: its tables are accepted again, and only these. */

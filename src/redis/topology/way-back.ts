@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
-import { systemClock, type Clock } from '../../timing/clock.js'
+import { backgroundClock, type Clock } from '../../timing/clock.js'
 import { atMost } from '../../timing/pause.js'
 import { abandon } from '../connections/disconnect.js'
 import { idsOf } from './node-ids.js'
@@ -11,9 +11,6 @@ export interface Seed {
 }
 
 type Ids = ReadonlySet<string>
-
-/** Looks alone do not keep a process alive. */
-const CLOCK: Clock = { ...systemClock, setTimeout: (callback, ms) => setTimeout(callback, ms).unref() }
 
 /** Private members of ioredis; a version may lack them. */
 interface Internals {
@@ -67,7 +64,7 @@ export class WayBack {
     this.#cluster = params.cluster
     this.#current = params.current
     this.#onBack = params.onBack
-    this.#clock = params.clock ?? CLOCK
+    this.#clock = params.clock ?? backgroundClock
   }
 
   /** The client has left the cluster with these node ids. */
