@@ -51,12 +51,13 @@ class Failure extends Error {
 /** Consumes as an application that leaves everything to a worker. */
 function work(from: RedelayedClient, queue: ReliableQueue<Payload>): Worker {
   // by id: a message that comes again meanwhile is another delivery
-  const leases = new Map<string, string>()
+  const taken = new Map<string, { readonly lease: string; readonly how: 'done' | 'failed' }>()
   const made = from.createWorker(
     queue,
     async (_, { message }) => {
-      leases.set(`${message.id} ${message.attempt}`, message.delivery)
-      if ((await take(message)) === 'failed') throw new Failure(message.payload, message.attempt)
+      const how = await take(message)
+      taken.set(`${message.id} ${message.attempt}`, { lease: message.delivery, how })
+      if (how === 'failed') throw new Failure(message.payload, message.attempt)
     },
     {
       concurrency: LOOPS * TAKE,
@@ -66,12 +67,11 @@ function work(from: RedelayedClient, queue: ReliableQueue<Payload>): Worker {
   )
   made.on('error', (error) => say({ said: 'error', code: error.code }))
   from.on('settled', ({ id, attempt, outcome }) => {
-    const lease = leases.get(`${id} ${attempt}`)
-    leases.delete(`${id} ${attempt}`)
-    if (lease === undefined || outcome === 'released') return
-    const how = outcome === 'completed' ? 'done' : 'failed'
-    // of a lost one an earlier attempt to answer may have had its effect
-    if (outcome !== 'lost') say({ said: 'answered', id, lease, how, effect: true, at: machineNow() })
+    const known = taken.get(`${id} ${attempt}`)
+    taken.delete(`${id} ${attempt}`)
+    if (known === undefined || outcome === 'released') return
+    // of a lost one an attempt to answer may have had its effect, although the reply was lost
+    say({ said: 'answered', id, ...known, effect: outcome === 'lost' ? null : true, at: machineNow() })
   })
   return made
 }
