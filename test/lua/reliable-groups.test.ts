@@ -389,6 +389,20 @@ describe('messages with groups', () => {
     expect(claimed).to.deep.equal(['x'])
   })
 
+  it('have large names with a turn beyond all others removed, a few at a time', async () => {
+    const queue = await made()
+    await add(queue, [{ id: 'x', group: 'a' }])
+    const names = Array.from({ length: 20 }, (_, n) => `${n}${'x'.repeat(20_000)}`)
+    await rig.redis.zadd(queue.keys.groupTurns, ...names.flatMap((name) => [9e15, name]))
+    const [left, claimed]: [number[], string[]] = [[], []]
+    for (let n = 0; n < 3; n++) {
+      claimed.push(...ids(await poll(queue, { budgetUs: 0 })))
+      left.push(await rig.redis.zcount(queue.keys.groupTurns, 1e6, '+inf'))
+    }
+    expect(claimed).to.deep.equal(['x'])
+    expect(left, 'four before the turns, and four as turns, the first time with x').to.deep.equal([13, 5, 0])
+  })
+
   it('have large names read once, also the names of future times', async () => {
     const queue = await made({ groupRateLimit: '5/1000' })
     const names = Array.from({ length: 10 }, (_, n) => `${n}${'x'.repeat(20_000)}`)

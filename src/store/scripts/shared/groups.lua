@@ -181,8 +181,10 @@ local function makeGroupFunctions()
   -- Gives the next turns to some groups with a turn beyond all of them, which otherwise would wait until no other group has a turn.
   local function bringTurns(groups)
     if redis.call('ZCOUNT', groups.turns, MOST_TURN_TEXT, '+inf') == 0 then return end
-    for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups.turns, MOST_TURN_TEXT, '+inf', 'LIMIT', 0, 16)) do
-      redis.call('ZADD', groups.turns, nextTurn(groups), group)
+    local beyond = namesOf(16, function(most) return redis.call('ZRANGEBYSCORE', groups.turns, MOST_TURN_TEXT, '+inf', 'LIMIT', 0, most) end)
+    for _, group in ipairs(beyond) do
+      -- a long one is another program's, and would be read once more in its turn
+      if #group > LONGEST_GROUP then redis.call('ZREM', groups.turns, group) else redis.call('ZADD', groups.turns, nextTurn(groups), group) end
     end
   end
 
