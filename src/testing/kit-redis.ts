@@ -49,7 +49,7 @@ export class KitRedis {
     return least([...heads, ...(await this.#openings(worked, now)), ...(await Promise.all(ends))])
   }
 
-  /** The last such time that is known now. */
+  /** The last time that is known now at which a message becomes visible. */
   async last(schedules: readonly string[], rated: readonly ReliableKeys[], now: number): Promise<number | null> {
     const tails = await Promise.all(
       schedules.map((key) => this.#raw.zrevrangebyscore(key, `(${ASIDE}`, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)),

@@ -84,21 +84,36 @@ describe('groups of messages', function () {
     await queue.clear()
   })
 
-  it(`of one message wait for one handler of each slot while a group has ${CROWD} waiting`, async () => {
+  /** A queue with messages of one group, and a worker whose handlers end only when they are let go. */
+  async function crowded() {
     const queue = await makeQueue()
     const thousand = Array.from({ length: 1_000 }, (_, payload) => ({ payload, group: 'crowd' }))
     for (let added = 0; added < CROWD; added += 10_000)
       await Promise.all(Array.from({ length: 10 }, () => queue.addMany(thousand)))
     const begun: (string | null)[] = []
     const running: (() => void)[] = []
-    let isOver = false
+    let isHeld = true
     const client = makeClient(NO_SWEEP)
     const handle = (_: number, { message }: { readonly message: { readonly group: string | null } }): unknown => {
       begun.push(message.group)
-      return isOver ? undefined : new Promise<void>((resolve) => running.push(resolve))
+      return isHeld ? new Promise<void>((resolve) => running.push(resolve)) : undefined
     }
     const options = { concurrency: SLOTS, visibilityTimeout: 600_000 }
     const worker = client.createWorker(client.getReliableQueue<number>(queue.name), handle, options)
+    const release = (): void => {
+      isHeld = false
+      for (const end of running.splice(0)) end()
+    }
+    const close = async (): Promise<void> => {
+      const closing = worker.close()
+      release()
+      await closing
+    }
+    return { queue, begun, running, release, close }
+  }
+
+  it(`of one message wait for one handler of each slot while a group has ${CROWD} waiting`, async () => {
+    const { queue, begun, running, close } = await crowded()
     try {
       await eventually(() => expect(running).to.have.length(SLOTS))
       await queue.add(0, { group: 'one' })
@@ -111,42 +126,26 @@ describe('groups of messages', function () {
       expect(begun).to.include('one')
       expect(before.length, 'of the crowd before it').to.be.at.most(SLOTS)
     } finally {
-      const closing = worker.close()
-      isOver = true
-      for (const end of running.splice(0)) end()
-      await closing
+      await close()
     }
   }).timeout(600_000)
 
   for (const many of isLongForm ? [150, 250, 5_000] : [250])
     it(`wait for one message of a group with ${CROWD} also where ${many} become visible between two polls`, async () => {
-      const queue = await makeQueue()
-      const thousand = Array.from({ length: 1_000 }, (_, payload) => ({ payload, group: 'crowd' }))
-      for (let added = 0; added < CROWD; added += 10_000)
-        await Promise.all(Array.from({ length: 10 }, () => queue.addMany(thousand)))
-      const begun: (string | null)[] = []
-      const running: (() => void)[] = []
-      let isHeld = true
-      const client = makeClient(NO_SWEEP)
-      const handle = (_: number, { message }: { readonly message: { readonly group: string | null } }): unknown => {
-        begun.push(message.group)
-        return isHeld ? new Promise<void>((resolve) => running.push(resolve)) : undefined
-      }
-      const worker = client.createWorker(client.getReliableQueue<number>(queue.name), handle, { concurrency: SLOTS })
+      const { queue, begun, running, release, close } = await crowded()
       try {
         await eventually(() => expect(running).to.have.length(SLOTS))
         // no slot is free, so no poll comes
         const small = Array.from({ length: many }, (_, n) => ({ payload: n, group: `small-${n}`, delay: 1 }))
         await queue.addMany(small)
         await untilRedisClock((await redisNow()) + 1)
-        isHeld = false
-        for (const end of running.splice(0)) end()
+        release()
         await eventually(() => expect(new Set(begun)).to.have.property('size', many + 1), 20_000)
         const last = begun.findLastIndex((group) => group !== 'crowd')
         const before = begun.slice(SLOTS, last).filter((group) => group === 'crowd')
         expect(before.length, 'of the crowd before the last of them').to.be.at.most(1)
       } finally {
-        await worker.close()
+        await close()
       }
     }).timeout(600_000)
 

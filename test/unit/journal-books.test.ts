@@ -125,6 +125,57 @@ describe('Books of the journal’s fault bench: what is lost', () => {
     expect(books.open()).to.deep.equal([])
     expect(books.dead()).to.deep.equal([message])
   })
+
+  it('a message of tomorrow that was rescheduled just before Redis was wiped is waited for, if SQL has the change', () => {
+    const books = new Books()
+    const message = books.begin({ ...ITEM, delay: 86_400_000 }, 'digest')
+    books.answered(message, { outcome: 'added', dueAt: 86_400_000 }, 9_900)
+    const { from } = WIPED
+    const changed = from - 2_000
+    const now = Date.now
+    Date.now = () => changed
+    books.reschedules(message, from, true)({ done: true, from: changed + AHEAD, to: changed + AHEAD })
+    Date.now = now
+    books.losses.push(WIPED)
+    const inSql = new Map<string, Flow>([['x', [{ change: 'rescheduled', at: changed + AHEAD }]]])
+    const notInSql = new Map<string, Flow>([['x', []]])
+    expect([books.open(inSql), books.far(inSql)]).to.deep.equal([[message], []])
+    expect([books.open(notInSql), books.far(notInSql)]).to.deep.equal([[], [message]])
+    expect(books.open(), 'before SQL was asked it can be either').to.deep.equal([])
+  })
+
+  it('a redriven dead letter that no consumer got, unless Redis lost data in this round', () => {
+    for (const [losses, wrongs] of [
+      [[], ['lost']],
+      [[WIPED], []],
+    ] as const) {
+      const books = new Books()
+      books.redrives()({ moved: 1 })
+      books.losses.push(...losses)
+      books.judgeRedriven()
+      expect(books.problems.map(({ wrong }) => wrong)).to.deep.equal(wrongs)
+    }
+  })
+
+  it('nor another dead letter of a message, which must have its headers and its priority or the lowest', () => {
+    const books = new Books()
+    books.begin({ ...POISON, priority: 3 }, 'digest')
+    books.losses.push(WIPED)
+    const second = {
+      id: `${POISON.id}~1.2`,
+      lease: '1',
+      attempt: 1,
+      visibleAt: 0,
+      polledAt: 0,
+      digest: 'digest',
+      at: 0,
+    }
+    for (const priority of [0, 3]) books.claimed({ ...second, priority, headers: {} })
+    expect(books.problems).to.deep.equal([])
+    books.claimed({ ...second, priority: 9, headers: {} })
+    books.claimed({ ...second, priority: 0, headers: { a: 'b' } })
+    expect(books.problems.map(({ wrong }) => wrong)).to.deep.equal(['changed', 'changed'])
+  })
 })
 
 describe('Books of the journal’s fault bench: what a changed message may be', () => {

@@ -162,7 +162,10 @@ export class Books {
     const origin = this.messages.get(claim.id.replace(SECOND, ''))
     // after a loss a dead letter can be there besides the message that was redriven, and get another id when that dies
     const isLetter = origin?.item.payload.kind === 'poison' && claim.digest === origin.digest
-    if (message === undefined && isLetter && this.losses.length > 0) return
+    if (message === undefined && isLetter && this.losses.length > 0) {
+      this.#judgeClaim(claim, origin, true)
+      return
+    }
     if (message === undefined) {
       this.#wrong('other', `${claim.id} was delivered, and never added`)
       return
@@ -173,12 +176,15 @@ export class Books {
     if (message.mayBeRedriven === true && claim.attempt === 1) this.#deliveredLetters++
     if (!message.payloads.has(claim.digest))
       this.#wrong('changed', `${claim.id} has another payload: ${story(message)}`)
-    // a dead letter comes back with the lowest priority
-    const isLowest = message.mayBeRedriven === true && claim.priority === 0
-    if (claim.priority !== message.item.priority && !isLowest)
-      this.#wrong('changed', `${claim.id} has priority ${claim.priority}`)
-    if (JSON.stringify(claim.headers) !== JSON.stringify(message.item.headers))
-      this.#wrong('changed', `${claim.id} has the headers ${JSON.stringify(claim.headers)}`)
+    this.#judgeClaim(claim, message, message.mayBeRedriven === true)
+  }
+
+  /** A dead letter comes back with the lowest priority. */
+  #judgeClaim({ id, priority, headers }: Claim, { item }: Message, mayBeRedriven: boolean): void {
+    if (priority !== item.priority && !(mayBeRedriven && priority === 0))
+      this.#wrong('changed', `${id} has priority ${priority}`)
+    if (JSON.stringify(headers) !== JSON.stringify(item.headers))
+      this.#wrong('changed', `${id} has the headers ${JSON.stringify(headers)}`)
   }
 
   said({ id, lease, how, effect, at }: Answered): void {
@@ -266,11 +272,11 @@ export class Books {
     return allowed.length === 1 ? allowed[0] === soon : null
   }
 
-  /** Messages that are due soon after all and were not handled yet. */
-  open(): Message[] {
+  /** Messages that are due soon after all and were not handled yet. With the changes in SQL, each expected message that was not handled is here, or in `far`. */
+  open(flows?: ReadonlyMap<string, Flow>): Message[] {
     return [...this.messages.values()].filter((message) => {
       if (!isExpected(message) || isOver(message)) return false
-      return !isFar(message) || this.#isSoon(message) === true
+      return !isFar(message) || this.#isSoon(message, flows) === true
     })
   }
 
@@ -446,8 +452,10 @@ export class Books {
       const { isAgain, excusedAfter } = message
       message.isAgain = false
       const isRepeated = excusedAfter === undefined && this.#isRepeated(message, doneAt, claimedAt)
-      // an empty Redis records nothing at first; the row of the earlier message says nothing of this one
-      const isUnrecorded = message.isReused && this.losses.some((loss) => isAddedInto(message, loss))
+      // an empty Redis records nothing at first, and the row of the earlier message says nothing of this one: a journal can add it once more, when it adopts what it lacks
+      const isUnrecorded =
+        message.isReused &&
+        this.losses.some((loss) => isAddedInto(message, loss) && claimedAt <= loss.restoredAt + DRAIN_MS + ADOPTED_MS)
       // what was added again can fail, and come once more
       if (isAgain || isRepeated || isUnrecorded || excusedAfter === doneAt) {
         message.excusedAfter = doneAt
