@@ -227,6 +227,20 @@ describe('the books of the reliable fault bench', () => {
     expect(disorderIn(low, claimed('high', 2, 500, 601, 'b')), 'in another queue').to.equal(0)
     const again: Entry = ['got', 'high', '2 high', 550, 601, 1_601, 'a']
     expect(disorderIn(low, claimed('high', 2, 500, 540), [again]), 'it was held or given back').to.equal(0)
+    const high = claimed('high', 2, 500, 601)
+    const heard = (...entries: Entry[]): number => disorderIn(low, high, entries)
+    const moved: Entry = ['changing', 'high', 'move', 0, 400]
+    expect(heard(moved, ['changed', 'high', true, 598])).to.equal(1)
+    expect(heard(moved, ['changed', 'high', true, 599]), 'it was moved there').to.equal(0)
+    expect(heard(moved), 'it was moved there, when is unknown').to.equal(0)
+    const removed: Entry[] = [
+      ['changing', 'high', 'remove', 0, 400],
+      ['changed', 'high', true, 410],
+    ]
+    expect(heard(...removed, ['restoring', 'high', 420], ['restored', 'high', true, 598])).to.equal(1)
+    expect(heard(...removed, ['restoring', 'high', 420], ['restored', 'high', true, 599]), 'it was put back').to.equal(
+      0,
+    )
     const found = check([...low, ...claimed('high', 2, 500, 601)])
     expect(problemsOf(found, {}, 1_000_000).join('\n')).not.to.include('disordered, at most')
     expect(problemsOf(found, { disordered: 0 }, 1_000_000).join('\n')).to.include('1 disordered, at most 0 may be')

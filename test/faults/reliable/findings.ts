@@ -266,28 +266,41 @@ function disorderOf(histories: ReadonlyMap<string, History>): string[] {
     readonly id: string
     readonly priority: number
     readonly isFirst: boolean
+    readonly waitsFrom: number
   }
   const byPart = new Map<string | undefined, Claimed[]>()
-  for (const [id, { plan, deliveries }] of histories) {
+  for (const [id, history] of histories) {
+    const { plan, deliveries } = history
     const priority = plan?.priority
     if (priority === undefined) continue
     deliveries.forEach((delivery, at) => {
       const own = byPart.get(delivery.part) ?? []
       byPart.set(delivery.part, own)
-      own.push({ ...delivery, id, priority, isFirst: at === 0 })
+      const waitsFrom = Math.max(delivery.visibleAt, inPlaceFrom(history))
+      own.push({ ...delivery, id, priority, isFirst: at === 0, waitsFrom })
     })
   }
   const found: string[] = []
   for (const own of byPart.values())
-    for (const { id, priority, visibleAt, from } of own.filter(({ isFirst }) => isFirst)) {
+    for (const { id, priority, waitsFrom, from } of own.filter(({ isFirst }) => isFirst)) {
       // both times are whole milliseconds
-      const before = own.find((other) => other.priority < priority && other.from > visibleAt + 1 && other.from < from)
+      const before = own.find((other) => other.priority < priority && other.from > waitsFrom + 1 && other.from < from)
       if (before !== undefined)
         found.push(
-          `${id} of priority ${priority} was visible at ${visibleAt} and claimed at ${from}, ${before.id} of ${before.priority} at ${before.from}`,
+          `${id} of priority ${priority} was visible at ${waitsFrom} and claimed at ${from}, ${before.id} of ${before.priority} at ${before.from}: ${JSON.stringify([histories.get(id), histories.get(before.id)])}`,
         )
     }
   return found
+}
+
+/**
+ * From when on a message is surely in its place: a removed message that is restored has the time at which it was visible before, and a call
+ * that is repeated after a lost reply is later than the client knows.
+ */
+function inPlaceFrom({ change }: History): number {
+  if (change === undefined) return 0
+  const { heardAt = Infinity, restored = { heardAt } } = change
+  return Math.max(heardAt, restored.heardAt ?? Infinity)
 }
 
 /** The ticks that no consumer got, though the same schedule had earlier and later ones. */
