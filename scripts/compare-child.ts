@@ -108,7 +108,10 @@ const FIGURES: Readonly<Record<string, () => Promise<Record<string, number>>>> =
   },
   async takes() {
     await takesPerSecond(client, 100_000, { consumers: 4, batch: 1_000 })
-    return { 'taken in batches a second': await takesPerSecond(client, 600_000, { consumers: 4, batch: 1_000 }) }
+    // half a second each: the median of several, because a busy neighbour halves one
+    const rates: number[] = []
+    while (rates.length < 7) rates.push(await takesPerSecond(client, 600_000, { consumers: 4, batch: 1_000 }))
+    return { 'taken in batches a second': rates.sort((a, b) => a - b)[3] ?? NaN }
   },
   /** Through a proxy in a process of its own that holds every piece back for 1 ms each way. */
   async network() {
