@@ -9,8 +9,13 @@ import { root } from './ensure-installed.mjs'
 import { runMocha, type Counts } from './mocha.js'
 import { startServer, type FoundRedis } from './redis.js'
 
-/** So many bundles for each process: more would only cost their starts, with fewer one may wait for the other at the end. */
-const BUNDLES_PER_PROCESS = 2
+/**
+ * A bundle is such a part of what is left for each process: the last bundles are short, so that no process waits long for another, even if a file takes
+ * longer than the table says.
+ */
+const PART = 1 / 2
+/** Shorter bundles would mostly cost their starts, a second of CPU time each. */
+const LEAST_SECONDS = 10
 const CORES = availableParallelism()
 /** One for each core for what computes, and one or two for what waits: in CI one, to disturb less what measures time. */
 const PROCESSES = Math.min(8, CORES * (process.env.CI === undefined ? 3 : 2))
@@ -75,31 +80,39 @@ export function bundlesOf(
   processes: number,
 ): Bundle[] {
   const kindOf = (file: string) => (alone.includes(file) ? 'alone' : waiting.includes(file) ? 'waiting' : 'computing')
-  const some = (kind: Bundle['kind'], count: number) =>
+  const some = (kind: Bundle['kind'], lanes: number) =>
     bundled(
       kind,
       files.filter((file) => kindOf(file) === kind),
       seconds,
-      count,
+      lanes,
     )
   const lanes = computing(processes)
-  return [
-    ...some('computing', lanes * BUNDLES_PER_PROCESS),
-    ...some('waiting', Math.max(1, processes - lanes) * BUNDLES_PER_PROCESS),
-    ...some('alone', 1),
-  ]
+  return [...some('computing', lanes), ...some('waiting', Math.max(1, processes - lanes)), ...some('alone', 1)]
 }
 
-function bundled(kind: Bundle['kind'], files: string[], seconds: Durations['seconds'], count: number): Bundle[] {
-  const took = (file: string) => seconds[file] ?? 1
-  const most = files.reduce((sum, file) => sum + took(file), 0) / count
+function secondsOf(files: readonly string[], seconds: Durations['seconds']): number {
+  return files.reduce((sum, file) => sum + (seconds[file] ?? 1), 0)
+}
+
+/** The longest files first, each bundle a part of what is left. */
+function bundled(kind: Bundle['kind'], files: string[], seconds: Durations['seconds'], lanes: number): Bundle[] {
+  let left = files.toSorted((a, b) => secondsOf([b], seconds) - secondsOf([a], seconds))
   const bundles: Bundle[] = []
-  for (const file of files.sort((a, b) => took(b) - took(a))) {
-    const open = bundles.find((bundle) => bundle.seconds + took(file) <= most)
-    if (open) {
-      open.files.push(file)
-      open.seconds += took(file)
-    } else bundles.push({ files: [file], seconds: took(file), kind })
+  while (left.length > 0) {
+    const most = kind === 'alone' ? Infinity : Math.max(LEAST_SECONDS, (secondsOf(left, seconds) / lanes) * PART)
+    const bundle: Bundle = { files: [], seconds: 0, kind }
+    const rest: string[] = []
+    for (const file of left) {
+      const took = secondsOf([file], seconds)
+      if (bundle.files.length > 0 && bundle.seconds + took > most) rest.push(file)
+      else {
+        bundle.files.push(file)
+        bundle.seconds += took
+      }
+    }
+    bundles.push(bundle)
+    left = rest
   }
   return bundles.sort((a, b) => b.seconds - a.seconds)
 }

@@ -23,11 +23,20 @@ describe('The files of the tests, in bundles for processes', () => {
     ]
     expect(bundlesOf(files, durations, 2)).to.deep.equal([
       { files: ['long.test.ts'], seconds: 75, kind: 'computing' },
-      { files: ['a.test.ts', 'b.test.ts', 'c.test.ts'], seconds: 25, kind: 'computing' },
+      { files: ['a.test.ts'], seconds: 20, kind: 'computing' },
+      { files: ['b.test.ts', 'c.test.ts'], seconds: 5, kind: 'computing' },
       { files: ['long wait.test.ts'], seconds: 30, kind: 'waiting' },
       { files: ['wait.test.ts'], seconds: 10, kind: 'waiting' },
       { files: ['lateness.test.ts'], seconds: 30, kind: 'alone' },
     ])
+  })
+
+  it('get shorter towards the end, so that no process waits long for another', () => {
+    const files = Array.from({ length: 60 }, (_, at) => `${at}.test.ts`)
+    const seconds = Object.fromEntries(files.map((file, at) => [file, 2 + (at % 5)]))
+    const bundles = bundlesOf(files, { alone: [], waiting: [], seconds }, 2)
+    expect(bundles.map((bundle) => bundle.seconds)).to.deep.equal([120, 59, 30, 15, 10, 6])
+    expect(bundles.flatMap((bundle) => bundle.files)).to.have.members(files)
   })
 
   it('hold every file once', () => {
