@@ -17,7 +17,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   },
   {
     what: 'a repetition is overtaken by its first attempt (a broken connection is not ended at the server)',
-    firstSeed: 254,
+    firstSeed: 357,
     changes: [replace('Predecessors.end', 'this.#brokenAt($server)', '[]')],
   },
   {
@@ -41,7 +41,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   },
   {
     what: 'an element that comes for a take that was aborted is dropped',
-    firstSeed: 112,
+    firstSeed: 154,
     changes: [replace('Waiters.serve', '[...$wanting, ...$ended]', '[...$wanting]')],
   },
   {
@@ -61,12 +61,12 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   },
   {
     what: 'a half-open subscriber is not noticed (no ping)',
-    firstSeed: 1442,
+    firstSeed: 1879,
     changes: [begin('keepPinging', 'return')],
   },
   {
     what: 'a failed transfer or poll is not tried again',
-    firstSeed: 21,
+    firstSeed: 103,
     changes: [replace('backOff', 'now + backoffDelay($$how)', 'Infinity')],
   },
   {
