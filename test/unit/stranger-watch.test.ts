@@ -101,12 +101,32 @@ describe('the watch for nodes of another cluster', () => {
     })
   }
 
-  it('does not ask nodes again that refuse the command', async () => {
+  it('asks nodes that refuse the command ever less often, at least once an hour', async () => {
     const { add, advance, asked } = setUp()
     await add(1, new Error("NOPERM User default has no permissions to run the 'cluster|myid' command"))
     await advance(200_000)
-    expect(asked()).to.equal(1)
+    expect(asked()).to.equal(3)
+    await advance(12 * 3_600_000)
+    expect(asked()).to.be.within(16, 20)
   })
+
+  for (const refusal of [
+    "NOPERM User default has no permissions to run the 'cluster|myid' command",
+    "ERR unknown command 'CLUSTER'",
+  ]) {
+    it(`finds a stranger that answered "${refusal.slice(0, 11)}" for a while`, async () => {
+      const { found, left, add, remove, advance } = setUp()
+      const stranger = await add(9, new Error(refusal))
+      await advance(30_000)
+      stranger.answer = idOf('f')
+      await advance(40_000)
+      expect(found).to.have.length(1)
+      remove(stranger)
+      await add(1, idOf('a'))
+      await advance(1_500)
+      expect(left).to.have.length(1)
+    })
+  }
 
   it('goes on while nodes come more often than it compares', async () => {
     const { left, add, remove, advance } = setUp()

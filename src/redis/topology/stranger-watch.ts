@@ -4,7 +4,7 @@ import { atMost } from '../../timing/pause.js'
 import { remoteAddressOf } from '../connections/remote-address.js'
 
 const NODE_ID = /^[0-9a-f]{40}$/
-/** The replies of a server that will not name itself on this connection either. */
+/** The replies of a server that will probably not name itself the next time either: it is asked ever less often. Another program can have caused them for a while. */
 const NAMELESS = /^(NOPERM|ERR unknown|ERR This instance has cluster support disabled)/i
 
 /** Nodes are compared this often, because both a table and an id can be wrong for a while; sooner at first, and while one is a stranger. */
@@ -12,6 +12,8 @@ const COMPARE_MS = 60_000
 const SOON_MS = 5_000
 /** How soon they are compared when a node has come after a stranger. */
 const AFTER_NODE_MS = 1_000
+/** A node that refused to name itself is asked again after `COMPARE_MS`, then after twice as long each time, at most this: each refusal is a line in the ACL log of Redis. */
+const NAMELESS_MS = 3_600_000
 /** The least time between two requests for the slots, and the longest wait for an id. */
 const REQUEST_MS = 1_000
 const ANSWER_MS = 2_000
@@ -28,7 +30,8 @@ export class StrangerWatch {
   readonly #onFound: () => void
   readonly #onLeft: (own: ReadonlySet<string>) => void
   readonly #clock: Clock
-  readonly #nameless = new WeakSet<Redis>()
+  /** The nodes that refused to name themselves: when they are asked again, and how long that is. */
+  readonly #nameless = new WeakMap<Redis, { readonly at: number; readonly afterMs: number }>()
   #isOn = false
   #timer: unknown
   /** When the next comparison begins. */
@@ -76,13 +79,26 @@ export class StrangerWatch {
   /** No answer says nothing: only an own id ends a doubt. */
   async #identityOf(node: Redis): Promise<Identity> {
     const asked = (node.cluster('MYID') as Promise<unknown>).catch((error: Error) => {
-      if (NAMELESS.test(error.message)) this.#nameless.add(node)
+      if (NAMELESS.test(error.message)) this.#askLater(node)
       return undefined
     })
     const id = await atMost(ANSWER_MS, asked)
     const ids = this.#ids()
-    if (typeof id !== 'string' || !NODE_ID.test(id) || ids.size === 0) return 'unknown'
+    if (typeof id !== 'string' || !NODE_ID.test(id)) return 'unknown'
+    this.#nameless.delete(node)
+    if (ids.size === 0) return 'unknown'
     return ids.has(id) ? 'own' : 'stranger'
+  }
+
+  #askLater(node: Redis): void {
+    const before = this.#nameless.get(node)?.afterMs
+    const afterMs = before === undefined ? COMPARE_MS : Math.min(NAMELESS_MS, 2 * before)
+    this.#nameless.set(node, { at: this.#clock.now() + afterMs, afterMs })
+  }
+
+  #mayAsk(node: Redis): boolean {
+    const { at } = this.#nameless.get(node) ?? { at: -Infinity }
+    return node.status === 'ready' && this.#clock.now() >= at
   }
 
   /** The table may still be forged, so the ids are compared again. */
@@ -108,7 +124,7 @@ export class StrangerWatch {
   async #compare(afterMs: number): Promise<void> {
     this.#at = Infinity
     this.#compareIn(COMPARE_MS)
-    const nodes = this.#cluster.nodes('all').filter((node) => node.status === 'ready' && !this.#nameless.has(node))
+    const nodes = this.#cluster.nodes('all').filter((node) => this.#mayAsk(node))
     const identities = await Promise.all(nodes.map((node) => this.#identityOf(node)))
     if (!this.#isOn) return
     const againMs = Math.min(COMPARE_MS, Math.max(SOON_MS, 2 * afterMs))
