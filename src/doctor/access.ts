@@ -10,6 +10,8 @@ export interface Server {
   /** `host:port`. */
   readonly address: string
   ask(command: string, ...args: string[]): Promise<unknown>
+  /** As `ask`, with bytes in place of text: names of other programs can be no UTF-8. */
+  askBytes(command: string, ...args: string[]): Promise<unknown>
 }
 
 /** The connections of an examination: a sender that chooses the server by key, and the single servers. */
@@ -51,16 +53,14 @@ interface Node {
 
 function toServer(node: Node): Server {
   const address = `${node.options.host ?? ''}:${node.options.port ?? ''}`
-  return {
-    address,
-    async ask(command, ...args) {
-      try {
-        return asPlainText(await node.callBuffer(command, ...args))
-      } catch (thrown) {
-        throw brokenAt(address, translateError(thrown))
-      }
-    },
+  const askBytes = async (command: string, ...args: string[]): Promise<unknown> => {
+    try {
+      return await node.callBuffer(command, ...args)
+    } catch (thrown) {
+      throw brokenAt(address, translateError(thrown))
+    }
   }
+  return { address, ask: async (command, ...args) => asPlainText(await askBytes(command, ...args)), askBytes }
 }
 
 function asPlainText(reply: unknown): unknown {

@@ -25,10 +25,14 @@ export async function typesOf(
     expected.map(async ([key, type]) => ({
       key,
       expected: type,
-      type: asText(await sender.call('TYPE', [key], { resend: 'reads' })),
+      type: await typeOf(sender, key),
     })),
   )
   return found.filter(({ type }) => type !== NOTHING)
+}
+
+export async function typeOf(sender: Sender, key: string | Buffer): Promise<string> {
+  return asText(await sender.call('TYPE', [key], { resend: 'reads' }))
 }
 
 /** The keys that have an expiry. */

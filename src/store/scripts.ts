@@ -109,6 +109,10 @@ export interface WheelInspectReply {
   /** The number of buckets that the wheel lacked. */
   readonly lacking: number
   readonly expiring: readonly { readonly key: string; readonly inMs: number }[]
+  /** Keys of buckets of another type than a list. */
+  readonly noLists: readonly string[]
+  /** Keys of cancelled ids of another type than a set. */
+  readonly noSets: readonly string[]
 }
 
 /** A pending entry by its due time, as Redis writes it, and its first bytes up to the end of its id. */
@@ -237,11 +241,17 @@ function asWheelCountReply(reply: unknown): WheelCountReply {
 }
 
 function asWheelInspectReply(reply: unknown): WheelInspectReply {
-  const [lacking, ...pairs] = asArray(reply)
+  const [lacking, expires, noLists, noSets] = asArray(reply)
+  const pairs = asArray(expires)
   const expiring: { key: string; inMs: number }[] = []
   for (let at = 0; at + 1 < pairs.length; at += 2)
     expiring.push({ key: asText(pairs[at]), inMs: asInteger(pairs[at + 1]) })
-  return { lacking: asInteger(lacking), expiring }
+  return {
+    lacking: asInteger(lacking),
+    expiring,
+    noLists: asArray(noLists).map(asText),
+    noSets: asArray(noSets).map(asText),
+  }
 }
 
 function asWheelRescheduleReply(reply: unknown): WheelRescheduleReply {

@@ -394,12 +394,43 @@ describe('redelayed doctor', function () {
         const [error] = (await found([], 'bucket-misnamed')) as { level: string; keys: number; first: string }[]
         expect(error).to.include({ level: 'error', keys: 3 })
         expect(misnamed).to.include(error!.first)
+        const bytes = Buffer.from(bucket('\xff'), 'latin1')
+        onCleanup(() => rawClient().del(bytes))
+        await rawClient().del(...misnamed)
+        await rawClient().rpush(bytes, 'x')
+        expect(await found([], 'bucket-misnamed')).to.deep.equal([{ level: 'error', keys: 1, first: bucket('\\xff') }])
         await examined(['--fix'])
         expect(await found([], 'minutes-lost')).to.deep.equal([])
         await rawClient().rename(bucket(old), bucket(first!))
         await rawClient().zrem(wheel, String(old))
         await examined(['--fix'])
         expect(await rawClient().zrange(wheel, '0', '-1', 'WITHSCORES')).to.deep.equal(times)
+      })
+
+      it('wrong-type: buckets of a delayed queue, and their cancelled ids', async () => {
+        const name = uniqueName('doctor')
+        const client = makeClient()
+        const delayed = client.getDelayedQueue(client.getQueue(name), { layout: 'wheel', deliver: false })
+        onCleanup(() => delayed.delete())
+        await subscribe(name)
+        await delayed.offerAll([1, 2].map((hours) => ({ value: hours, delay: hours * HOUR })))
+        const [first, second] = await rawClient().zrange(queueKeys(name).wheel, '0', '-1')
+        const bucket = prefixName(`redelayed:wheel-${first!}`, name)
+        const gone = prefixName(`redelayed:gone-${second!}`, name)
+        onCleanup(() => rawClient().del(bucket, gone))
+        const found = async (args: string[]): Promise<unknown[]> => {
+          const { findings } = await examined(args)
+          const mine = findings.filter(({ queue, code }) => queue === name && code === 'wrong-type')
+          return mine.map(({ figures, level }) => ({ level, ...figures }))
+        }
+        for (const args of [[], [name]]) expect(await found(args)).to.deep.equal([])
+        await rawClient().set(gone, 'x')
+        const ofIds = { level: 'error', keys: 1, key: gone, type: 'string', expected: 'set' }
+        for (const args of [[], [name]]) expect(await found(args)).to.deep.equal([ofIds])
+        await rawClient().del(bucket)
+        await rawClient().hset(bucket, 'a', 'b')
+        const ofBoth = { level: 'error', keys: 2, key: bucket, type: 'hash', expected: 'list' }
+        for (const args of [[], [name]]) expect(await found(args)).to.deep.equal([ofBoth])
       })
 
       it('repeat-stopped: those whose next message has no time, or one after their next tick', async () => {

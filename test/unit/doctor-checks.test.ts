@@ -184,6 +184,7 @@ describe('what the doctor makes of what it saw', () => {
         buckets: {
           lacking: 2,
           expiring: [{ key: 'redelayed:wheel-7:{orders}', inMs: 60_000 }],
+          wrongTypes: [],
           misnamed: [],
           isCut: false,
         },
@@ -194,7 +195,13 @@ describe('what the doctor makes of what it saw', () => {
     [
       'buckets whose names are no minutes',
       holding({
-        buckets: { lacking: 0, expiring: [], misnamed: ['redelayed:wheel-x:{orders}', 'k'], isCut: false },
+        buckets: {
+          lacking: 0,
+          expiring: [],
+          wrongTypes: [],
+          misnamed: ['redelayed:wheel-x:{orders}', 'k'],
+          isCut: false,
+        },
       }),
       ['error bucket-misnamed'],
       /^2 buckets have a name that is no minute\.$/,
@@ -202,15 +209,42 @@ describe('what the doctor makes of what it saw', () => {
     [
       'as many such buckets as the doctor remembers',
       holding({
-        buckets: { lacking: 0, expiring: [], misnamed: Array.from({ length: 1_000 }, String), isCut: false },
+        buckets: {
+          lacking: 0,
+          expiring: [],
+          wrongTypes: [],
+          misnamed: Array.from({ length: 1_000 }, String),
+          isCut: false,
+        },
       }),
       ['error bucket-misnamed'],
       /^At least 1,000 buckets have a name that is no minute\.$/,
     ],
-    ['buckets in order', holding({ buckets: { lacking: 0, expiring: [], misnamed: [], isCut: false } }), []],
+    [
+      'buckets, or cancelled ids, of another type',
+      holding({
+        buckets: {
+          lacking: 0,
+          expiring: [],
+          wrongTypes: [
+            { key: 'redelayed:wheel-7:{orders}', type: 'hash', expected: 'list' },
+            { key: 'redelayed:gone-8:{orders}', type: 'string', expected: 'set' },
+          ],
+          misnamed: [],
+          isCut: false,
+        },
+      }),
+      ['error wrong-type'],
+      /^2 keys of minutes have another type: redelayed:wheel-7:\{orders\} is a hash, not a list\.$/,
+    ],
+    [
+      'buckets in order',
+      holding({ buckets: { lacking: 0, expiring: [], wrongTypes: [], misnamed: [], isCut: false } }),
+      [],
+    ],
     [
       'buckets of which some were not looked for',
-      holding({ buckets: { lacking: 0, expiring: [], misnamed: [], isCut: true } }),
+      holding({ buckets: { lacking: 0, expiring: [], wrongTypes: [], misnamed: [], isCut: true } }),
       ['info partly-examined'],
       /^The doctor has not examined all buckets of messages\.$/,
     ],
