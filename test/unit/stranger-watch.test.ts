@@ -119,7 +119,7 @@ describe('the watch for nodes of another cluster', () => {
       const stranger = await add(9, new Error(refusal))
       await advance(30_000)
       stranger.answer = idOf('f')
-      await advance(40_000)
+      await advance(50_000)
       expect(found).to.have.length(1)
       remove(stranger)
       await add(1, idOf('a'))
@@ -127,6 +127,23 @@ describe('the watch for nodes of another cluster', () => {
       expect(left).to.have.length(1)
     })
   }
+
+  it('says which nodes are own ones when one that never named itself is gone, once all others have', async () => {
+    const { found, left, add, remove, advance } = setUp()
+    const silent = await add(9, new Error('Connection is closed.'))
+    await advance(10_000)
+    remove(silent)
+    await add(1, idOf('a'))
+    const slow = await add(2, new Error('Connection is closed.'))
+    await advance(100_000)
+    expect(left).to.deep.equal([])
+    slow.answer = idOf('b')
+    await advance(60_000)
+    expect(left).to.deep.equal([['10.0.0.1:1', '10.0.0.1:2']])
+    await advance(200_000)
+    expect(left).to.have.length(1)
+    expect(found).to.deep.equal([])
+  })
 
   it('goes on while nodes come more often than it compares', async () => {
     const { left, add, remove, advance } = setUp()

@@ -38,6 +38,8 @@ export class StrangerWatch {
   #at = Infinity
   /** There was a stranger, and no comparison since then has found own nodes only. */
   #isInDoubt = false
+  /** A node has not named itself, and no comparison since then has found that each node is an own one: it can have been a stranger. */
+  #isUnsure = false
   #requestedAt = -Infinity
 
   /**
@@ -72,11 +74,14 @@ export class StrangerWatch {
   /** Looks at a node as soon as it is ready. */
   async onReady(node: Redis): Promise<void> {
     if (!this.#isOn) return
-    if ((await this.#identityOf(node)) === 'stranger') this.#doubt(SOON_MS)
+    const identity = await this.#identityOf(node)
+    if (identity === 'unknown') this.#isUnsure = true
+    if (identity === 'stranger') this.#doubt(SOON_MS)
     else if (this.#isInDoubt) this.#compareIn(AFTER_NODE_MS)
+    else if (this.#isUnsure) this.#compareIn(SOON_MS)
   }
 
-  /** No answer says nothing: only an own id ends a doubt. */
+  /** No answer says nothing: only an own id ends a doubt. After a node without an answer, waits stay where they are until each node is an own one. */
   async #identityOf(node: Redis): Promise<Identity> {
     const asked = (node.cluster('MYID') as Promise<unknown>).catch((error: Error) => {
       if (NAMELESS.test(error.message)) this.#askLater(node)
@@ -124,15 +129,18 @@ export class StrangerWatch {
   async #compare(afterMs: number): Promise<void> {
     this.#at = Infinity
     this.#compareIn(COMPARE_MS)
-    const nodes = this.#cluster.nodes('all').filter((node) => this.#mayAsk(node))
+    const all = this.#cluster.nodes('all')
+    const nodes = all.filter((node) => this.#mayAsk(node))
     const identities = await Promise.all(nodes.map((node) => this.#identityOf(node)))
     if (!this.#isOn) return
     const againMs = Math.min(COMPARE_MS, Math.max(SOON_MS, 2 * afterMs))
     const own = nodes.filter((_, at) => identities[at] === 'own')
     if (identities.includes('stranger')) this.#doubt(againMs)
     else if (this.#isInDoubt && own.length === 0) this.#compareIn(againMs)
-    else if (this.#isInDoubt) {
+    else if (this.#isUnsure && !this.#isInDoubt && own.length < all.length) this.#compareIn(againMs)
+    else if (this.#isInDoubt || this.#isUnsure) {
       this.#isInDoubt = false
+      this.#isUnsure = false
       this.#onLeft(new Set(own.map(remoteAddressOf)))
     }
   }
