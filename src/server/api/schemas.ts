@@ -400,6 +400,9 @@ export const LegacyGet = Type.Object({
 export const LegacyMessage = Type.Object({
   id: Type.String(),
   topic: Type.String(),
+  status: Type.Enum(['inFlight', 'handled'], {
+    description: 'Its state: handled if ack=auto has acknowledged it, else inFlight',
+  }),
   attempt: Type.Integer(),
   priority: Type.Integer(),
   dueAt: Time('When it was due'),

@@ -44,6 +44,7 @@ describe('the legacy routes', function () {
     expect(body).to.deep.include({
       id: pushed.body.id,
       topic,
+      status: 'inFlight',
       bizKey: 'order:7',
       priority: 2,
       body: { order: 7 },
@@ -61,7 +62,7 @@ describe('the legacy routes', function () {
   it('acknowledge by themselves on request', async () => {
     await push({ body: 1 })
     const { body, headers } = await get('&ack=auto')
-    expect([body.body, headers.get('redelayed-lease')]).to.deep.equal([1, null])
+    expect([body.body, body.status, headers.get('redelayed-lease')]).to.deep.equal([1, 'handled', null])
     expect(await total()).to.equal(0)
   })
 

@@ -142,11 +142,13 @@ export function legacyRoutes(app: App, context: Context): void {
       const [message] = messages
       if (message === undefined || isGone()) return nothing(reply)
       const { id, lease, attempt, priority, dueAt, leasedUntil: _, ...content } = message
+      let status: 'inFlight' | 'handled' = 'inFlight'
       if (ack === 'auto') {
         const [answer = 'lost'] = await topics.leases.acknowledge([lease])
         metrics.leases.inc({ operation: 'acknowledge', answer })
+        if (answer === 'ok') status = 'handled' // with a lost lease the message comes again
       } else void reply.header('Redelayed-Lease', lease)
-      return reply.send({ id, topic, attempt, priority, dueAt, ...content })
+      return reply.send({ id, topic, status, attempt, priority, dueAt, ...content })
     },
   })
 

@@ -14,6 +14,7 @@ export interface AnsweredMessage {
   readonly leasedUntil: number
   readonly attempt: number
   readonly state: string
+  readonly status: string
   readonly body: unknown
 }
 
