@@ -77,7 +77,7 @@ describe('Errors of a connection that cannot be opened', () => {
     'a certificate of an unknown authority': {
       options: () => ({ url: `rediss://127.0.0.1:${tlsPort}` }),
       type: ConnectionError,
-      says: /127\.0\.0\.1:\d+: self-signed certificate \(give your authority's certificate as tls\.ca\)/,
+      says: /127\.0\.0\.1:\d+: self-signed certificate \(give your authority's certificate as tls\.ca, or its file to Node as NODE_EXTRA_CA_CERTS\)/,
     },
     'a cluster without a node': {
       options: () => ({ cluster: [at(closedPort)] }),

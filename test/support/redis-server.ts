@@ -33,9 +33,17 @@ export function startRedis({
   return startServer({ bin: serverBin(), args, env, ...(port !== undefined && { port }) })
 }
 
+/** The PEM files of servers that also listen with TLS, on another port. */
+export interface TlsFiles {
+  certificate: string
+  key: string
+  authority: string
+}
+
 export interface SentinelSetup {
   /** The name of the group of master and replica. */
   name: string
+  /** Where clients ask them: with `tls` the ports with TLS. */
   sentinels: { host: string; port: number }[]
   /** The servers started as master and as (first) replica; after a failover the roles are swapped. */
   master: RedisServer
@@ -43,7 +51,7 @@ export interface SentinelSetup {
   /** The master and all replicas. */
   servers: RedisServer[]
   sentinelServers: RedisServer[]
-  /** Who is the master now, in the eyes of the sentinels. */
+  /** Who is the master now, in the eyes of the sentinels: its port without TLS. */
   masterPort(): Promise<number>
   /** Resolves when all sentinels name the same master, have no failover under way, and no other server calls itself master. */
   agreed(): Promise<void>
@@ -54,21 +62,39 @@ export interface SentinelSetup {
   stop(): Promise<void>
 }
 
-/** One master, its replicas and three sentinels that notice a dead master within half a second. */
-export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = {}): Promise<SentinelSetup> {
+/**
+ * One master, its replicas and three sentinels that notice a dead master within half a second. With `tls` they connect to each other by TLS, and the
+ * sentinels name the servers' ports with TLS; the ports without it are for the questions of tests.
+ */
+export async function startSentinel({
+  name = 'redelayed-test',
+  replicas = 1,
+  tls,
+}: { name?: string; replicas?: number; tls?: TlsFiles } = {}): Promise<SentinelSetup> {
   const fast = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']
   const started: RedisServer[] = []
   const stop = () => stopAll(started)
+  /** The ports with TLS, by those without it. */
+  const encrypted = new Map<number, number>()
+  const named = (port: number) => encrypted.get(port) ?? port
+  const start = async (run: (options: string[]) => Promise<RedisServer>) => {
+    const tlsPort = tls === undefined ? undefined : await freePort()
+    const server = await keep(started, run(tls === undefined ? [] : tlsOptions(tls, tlsPort!)))
+    if (tlsPort !== undefined) encrypted.set(server.port, tlsPort)
+    return server
+  }
   try {
-    const first = await keep(started, startRedis({ args: fast }))
+    const first = await start((options) => startRedis({ args: [...fast, ...options] }))
     const copies: RedisServer[] = []
     for (let i = 0; i < replicas; i++) {
-      copies.push(await keep(started, startRedis({ args: [...fast, '--replicaof', '127.0.0.1', `${first.port}`] })))
+      const master = ['--replicaof', '127.0.0.1', `${named(first.port)}`]
+      copies.push(await start((options) => startRedis({ args: [...fast, ...options, ...master] })))
     }
     for (const { port } of copies) await replicates(port)
 
     const sentinelServers: RedisServer[] = []
-    for (let i = 0; i < 3; i++) sentinelServers.push(await keep(started, startOneSentinel(name, first.port)))
+    for (let i = 0; i < 3; i++)
+      sentinelServers.push(await start((options) => startOneSentinel(name, named(first.port), options)))
     await eventually(async () => {
       for (const { port } of sentinelServers) {
         const state = pairs(await ask(port, 'SENTINEL', 'MASTER', name))
@@ -78,10 +104,11 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
     }, 15_000)
 
     const masterPort = async () => {
-      for (const { port, process } of sentinelServers) {
+      for (const { port: sentinel, process } of sentinelServers) {
         if (process.exitCode !== null || process.signalCode !== null) continue
-        const address = (await ask(port, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name)) as [string, string]
-        return Number(address[1])
+        const address = (await ask(sentinel, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name)) as [string, string]
+        const port = Number(address[1])
+        return [...encrypted].find(([, tlsPort]) => tlsPort === port)?.[0] ?? port
       }
       throw new Error('no sentinel is left')
     }
@@ -91,7 +118,11 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
           const master = await masterPort()
           for (const { port } of sentinelServers) {
             const state = pairs(await ask(port, 'SENTINEL', 'MASTER', name))
-            if (state.flags !== 'master' || Number(state.port) !== master || state['num-slaves'] !== `${replicas}`)
+            if (
+              state.flags !== 'master' ||
+              Number(state.port) !== named(master) ||
+              state['num-slaves'] !== `${replicas}`
+            )
               throw new Error(`sentinel ${port} says ${JSON.stringify(state)}`)
           }
           for (const { port } of [first, ...copies]) {
@@ -114,7 +145,7 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
     const failover = async () => {
       const before = await promote()
       // A sentinel takes ten seconds to demote a master that came back; until then that master takes writes that it will lose.
-      await ask(before, 'REPLICAOF', '127.0.0.1', await masterPort())
+      await ask(before, 'REPLICAOF', '127.0.0.1', named(await masterPort()))
       await ask(before, 'CLIENT', 'KILL', 'TYPE', 'normal')
       await ask(before, 'CLIENT', 'KILL', 'TYPE', 'pubsub')
     }
@@ -124,7 +155,7 @@ export async function startSentinel({ name = 'redelayed-test', replicas = 1 } = 
       replica: copies[0]!,
       servers: [first, ...copies],
       sentinelServers,
-      sentinels: sentinelServers.map(({ port }) => ({ host: '127.0.0.1', port })),
+      sentinels: sentinelServers.map(({ port }) => ({ host: '127.0.0.1', port: named(port) })),
       masterPort,
       agreed,
       promote,
@@ -211,7 +242,13 @@ async function clusterPort(): Promise<number> {
   }
 }
 
-async function startOneSentinel(name: string, masterPort: number): Promise<RedisServer> {
+/** A server with them also encrypts its own connections, to its master and to other servers. */
+function tlsOptions({ certificate, key, authority }: TlsFiles, port: number): string[] {
+  const files = ['--tls-cert-file', certificate, '--tls-key-file', key, '--tls-ca-cert-file', authority]
+  return ['--tls-port', `${port}`, ...files, '--tls-auth-clients', 'no', '--tls-replication', 'yes']
+}
+
+async function startOneSentinel(name: string, masterPort: number, options: string[]): Promise<RedisServer> {
   const dir = mkdtempSync(join(tmpdir(), 'redelayed-sentinel-'))
   const config = join(dir, 'sentinel.conf')
   const lines = [
@@ -222,7 +259,7 @@ async function startOneSentinel(name: string, masterPort: number): Promise<Redis
     `sentinel failover-timeout ${name} 2000`,
   ]
   writeFileSync(config, `${lines.join('\n')}\n`)
-  const server = await startServer({ bin: serverBin(), args: [config, '--sentinel'], dir })
+  const server = await startServer({ bin: serverBin(), args: [config, '--sentinel', ...options], dir })
   const stop = async () => {
     await server.stop()
     rmSync(dir, { recursive: true, force: true })

@@ -19,9 +19,10 @@ const ADVICE = new Map([
   ['CERT_HAS_EXPIRED', "the server's certificate has expired"],
 ])
 
-/** OpenSSL's names for a certificate that no known authority has signed. */
+/** OpenSSL's names and texts for a certificate that no known authority has signed; the errors of sentinels have only the text. */
 const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/
-const TRUST = "give your authority's certificate as tls.ca"
+const UNTRUSTED_TEXT = /self[- ]signed certificate|unable to (get|verify) .*certificate/
+const TRUST = "give your authority's certificate as tls.ca, or its file to Node as NODE_EXTRA_CA_CERTS"
 
 /** The only error that ioredis reports about an unreachable node of a cluster. */
 const CLOSED = 'Connection is closed.'
@@ -43,7 +44,7 @@ export function advised(error: RedelayedError, address: string, usesTls: boolean
 
 function adviceFor(cause: Error, usesTls: boolean): string | undefined {
   const { code = '' } = cause as NodeJS.ErrnoException
-  if (UNTRUSTED.test(code)) return TRUST
+  if (UNTRUSTED.test(code) || UNTRUSTED_TEXT.test(cause.message)) return TRUST
   if (cause.message.startsWith(OF_SENTINEL)) return SENTINEL
   if (cause.message === CLOSED) return REACHABLE
   if (!usesTls && ENDED.test(code)) return WANTS_TLS

@@ -70,8 +70,13 @@ export function connectOptionsOf(settings: RedisSettings, own: OwnRedis | undefi
   return { url: redis ?? own?.url ?? '', ...(own?.isDurable === false && { ioredis: { protocol: 2 } }) }
 }
 
+export interface PlainClient {
+  readonly redis: Redis | Cluster
+  readonly close: () => void
+}
+
 /** A plain client for data outside of queues: the state of endpoints, the log of their deliveries, and worker numbers. */
-export function plainClient(settings: RedisSettings, own: OwnRedis | undefined): Redis | Cluster {
+export function plainClient(settings: RedisSettings, own: OwnRedis | undefined): PlainClient {
   const { redis, redisCluster } = settings
   // sends the commands of one turn of the event loop in one write
   const enableAutoPipelining = true
@@ -82,19 +87,27 @@ export function plainClient(settings: RedisSettings, own: OwnRedis | undefined):
   if (first === undefined) {
     const options = { ...limits, enableAutoPipelining, maxRetriesPerRequest: 3, reconnectOnError }
     const sentinel = bySentinels(settings)
-    if (sentinel === undefined) return new Redis(redis ?? own?.url ?? '', options)
+    if (sentinel === undefined) return closable(new Redis(redis ?? own?.url ?? '', options))
     const { encryption, ...master } = sentinel
     const client = new Redis({ ...master, ...encryption, ...options })
-    followMaster(client, master.name, sentinelsOf(sentinel))
-    return client
+    return closable(client, followMaster(client, master.name, sentinelsOf(sentinel)))
   }
   // the nodes that the cluster announces have the password of the given nodes
   const url = new URL(first)
   const isTls = url.protocol === 'rediss:'
-  return new Cluster([...redisCluster], {
+  const cluster = new Cluster([...redisCluster], {
     ...(isTls && { dnsLookup: (address, callback) => callback(null, address) }), // certificates are for names
     redisOptions: { ...limits, ...accountOf(url), ...(isTls && { tls: {} }) },
   })
+  return closable(cluster)
+}
+
+function closable(redis: Redis | Cluster, stopFollowing?: () => void): PlainClient {
+  const close = (): void => {
+    redis.disconnect()
+    stopFollowing?.()
+  }
+  return { redis, close }
 }
 
 /** How to connect to each sentinel. */

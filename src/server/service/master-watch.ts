@@ -14,8 +14,9 @@ interface Address {
  * The detector of ioredis does the same, but prints an error to stderr each time that a sentinel cannot be reached.
  *
  * @param options how to connect to each sentinel
+ * @returns ends its connections. A client that is disconnected while it waits for its next attempt has no event from which this could follow
  */
-export function followMaster(redis: Redis, name: string, sentinels: readonly RedisOptions[]): void {
+export function followMaster(redis: Redis, name: string, sentinels: readonly RedisOptions[]): () => void {
   let announced: Address | undefined
   const leave = (): void => {
     if (announced !== undefined && !isAt(redis, announced)) redis.stream.destroy()
@@ -40,9 +41,9 @@ export function followMaster(redis: Redis, name: string, sentinels: readonly Red
     sentinel.subscribe(SWITCHED).catch(() => undefined) // it ended, or the user lacks the right
     return sentinel
   })
-  redis.once('end', () => {
+  return () => {
     for (const sentinel of watching) sentinel.disconnect()
-  })
+  }
 }
 
 /** Whether a client is connected to an address; a name instead of an address counts as another one. */

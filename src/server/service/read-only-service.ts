@@ -27,11 +27,11 @@ export async function startReadOnlyService(
 ): Promise<Service> {
   const keysPath = settings.apiKeys ?? join(settings.dataDir, 'api-keys')
   const madeKey = settings.apiKeys === undefined ? makeKeysFile(keysPath) : undefined
-  const redis = plainClient(settings, undefined)
+  const { redis, close: closeRedis } = plainClient(settings, undefined)
   const command = new LibraryCommand(addressOf(settings, undefined))
   const closeClients = async (): Promise<void> => {
     await command.stop()
-    redis.disconnect()
+    closeRedis()
   }
   try {
     let log = (_thrown: unknown): void => undefined
@@ -54,7 +54,7 @@ export async function startReadOnlyService(
         waits.leave()
         await command.stop()
         await closedWithin(settings.shutdownTimeout, app)
-        redis.disconnect()
+        closeRedis()
       },
     }
   } catch (thrown) {

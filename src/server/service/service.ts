@@ -79,8 +79,8 @@ async function startWholeService(settings: ServerSettings, version: string, page
     if (journal !== undefined) closers.push(() => journal.close())
     journal?.on('error', (error, queue) => log.error({ err: error, queue }))
 
-    const redis = plainClient(settings, ownRedis)
-    closers.push(async () => redis.disconnect())
+    const { redis, close } = plainClient(settings, ownRedis)
+    closers.push(async () => close())
     redis.on('error', (error: unknown) => log.error(error))
 
     const onError = (error: unknown): void => log.error(error)

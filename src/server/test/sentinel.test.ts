@@ -156,7 +156,8 @@ describe('a service that finds Redis through sentinels', function () {
 
   it('does not write to an old master that has not learned of the failover', async () => {
     await setup.agreed()
-    const client = plainClient({ ...from, redisCluster: [] }, undefined) as Redis
+    const { redis, close } = plainClient({ ...from, redisCluster: [] }, undefined)
+    const client = redis as Redis
     try {
       const old = await setup.masterPort()
       await client.set('where', '1')
@@ -170,7 +171,7 @@ describe('a service that finds Redis through sentinels', function () {
       }, 5_000)
       expect(await asking(old, (admin) => admin.call('ROLE'))).to.have.property('0', 'master')
     } finally {
-      client.disconnect()
+      close()
     }
     await setup.agreed()
   })
