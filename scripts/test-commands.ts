@@ -42,7 +42,8 @@ const NOT_RUN: readonly { readonly page: string; readonly first: string; readonl
   {
     page: 'docs/operations.md',
     first: './secrets.sh',
-    reason: 'Docker with a registry; deploy.test.ts checks the files and runs secrets.sh',
+    reason:
+      'Docker with a registry; npm run test:image builds the image, deploy.test.ts checks the files and runs secrets.sh',
   },
   {
     page: 'docs/operations.md',
