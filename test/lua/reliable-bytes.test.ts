@@ -128,7 +128,7 @@ describe('scripts that handle whole messages', function () {
   })
 
   it('forget a few large names at a time: of completed messages, of dead letters', async () => {
-    const names = Array.from({ length: 40 }, (_, n) => [`${n}${'x'.repeat(20_000)}`, 1] as const)
+    const names = Array.from({ length: 40 }, (_, n) => [`${n}${'x'.repeat(100_000)}`, 1] as const)
     const queue = await rig.queue({
       ...having([{ id: 'x', until: FUTURE }]),
       completedAt: names,

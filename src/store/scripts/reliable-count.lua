@@ -32,6 +32,8 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/settings.lua
 
+-- include shared/names.lua
+
 local now = milliseconds(ARGV[1])
 local visible, delayed = redis.call('ZCOUNT', inFlight, '-inf', now), 0
 local held = redis.call('ZCARD', inFlight) - visible
@@ -48,7 +50,9 @@ local function list(number)
   isListed[number] = true
 end
 if settings.tasks then
-  local known = redis.call('ZRANGEBYSCORE', KEYS[16], 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', 0, aside.resumed)
+  local known = namesOf(aside.resumed, function(many, from)
+    return redis.call('ZRANGEBYSCORE', KEYS[16], 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', from, many)
+  end, 2)
   for n = 2, #known, 2 do list(math.floor(tonumber(known[n])) % aside.resumed) end
   for _, schedule in ipairs(due) do
     local here = redis.call('ZCOUNT', schedule, aside.text, aside.to)

@@ -9,8 +9,10 @@
 -- ARGV[2] count   integer  about how many
 --
 -- returns {the cursor of the next page, nothing after the last, names}
+-- include shared/names.lua
+
 local order, states, pauses = KEYS[1], KEYS[2], KEYS[3]
-local count, LONGEST = tonumber(ARGV[2]), 255
+local count, LONGEST, SCANNED, MOST_BYTES = tonumber(ARGV[2]), 255, 16, 1048576
 local phase, from = string.match(ARGV[1], '^(.)(.*)$')
 local reply = {''}
 
@@ -27,18 +29,23 @@ local function behind(prefix)
 end
 
 if phase == 's' then
-  local page = redis.call('HSCAN', states, from, 'COUNT', count)
-  for at = 1, #page[2], 2 do
-    local group = page[2][at]
-    if #group > 0 and #group <= LONGEST and not isWaiting(group) then reply[#reply + 1] = group end
-  end
-  reply[1] = page[1] == '0' and 'p-' or 's' .. page[1]
+  local scanned, bytes = 0, 0 -- in small steps, because the size of other programs' fields is unknown before they are read
+  repeat
+    local page = redis.call('HSCAN', states, from, 'COUNT', SCANNED)
+    for at = 1, #page[2], 2 do
+      local group = page[2][at]
+      bytes = bytes + #group + #page[2][at + 1]
+      if #group > 0 and #group <= LONGEST and not isWaiting(group) then reply[#reply + 1] = group end
+    end
+    from, scanned = page[1], scanned + SCANNED
+  until from == '0' or scanned >= count or bytes > MOST_BYTES
+  reply[1] = from == '0' and 'p-' or 's' .. from
 elseif phase == 'p' then
-  local page = redis.call('ZRANGEBYLEX', pauses, from, '+', 'LIMIT', 0, count)
+  local page, isCut = namesOf(count, function(many, rank) return redis.call('ZRANGEBYLEX', pauses, from, '+', 'LIMIT', rank, many) end)
   for _, group in ipairs(page) do
     if #group > 0 and #group <= LONGEST and not isWaiting(group) and redis.call('HEXISTS', states, group) == 0 then reply[#reply + 1] = group end
   end
-  if #page == count then reply[1] = 'p(' .. page[count] end
+  if isCut or #page == count then reply[1] = 'p(' .. page[#page] end
 else
   from = phase and from or '-'
   for _ = 1, count do

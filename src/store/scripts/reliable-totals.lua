@@ -68,7 +68,7 @@ if grouped > 0 then
   -- those whose time has come; turns and pauses have none
   local function firstOf(zset)
     local upTo = zset == wakes and now or '+inf'
-    return namesOf(most, function(many) return redis.call('ZRANGEBYSCORE', zset, '-inf', upTo, 'LIMIT', 0, many) end)
+    return namesOf(most, function(many, from) return redis.call('ZRANGEBYSCORE', zset, '-inf', upTo, 'LIMIT', from, many) end)
   end
   local function known(names)
     local short = {}
@@ -79,8 +79,10 @@ if grouped > 0 then
   end
   for _, group in ipairs(known(firstOf(pauses))) do paused = paused + visibleIn(group) end
   -- other groups wait for the end of a claim, or for a time
-  local names, seen, has = firstOf(turns), {}, 0
-  for _, group in ipairs(firstOf(wakes)) do push(names, group) end
+  local names, isCut = firstOf(turns)
+  local awake, isAwakeCut = firstOf(wakes)
+  local seen, has = {}, 0
+  for _, group in ipairs(awake) do push(names, group) end
   names = known(names)
   local texts = of.statesOf(groups, names)
   local inThem = 0
@@ -95,7 +97,7 @@ if grouped > 0 then
       has = has + here
     end
   end
-  local isAll = redis.call('ZCARD', turns) <= most and redis.call('ZCOUNT', wakes, '-inf', now) <= most
+  local isAll = not isCut and not isAwakeCut and redis.call('ZCARD', turns) <= most and redis.call('ZCOUNT', wakes, '-inf', now) <= most
   available = plain + (isAll and has or has + math.max(0, grouped - paused - inThem))
 end
 
@@ -105,9 +107,9 @@ if settings.tasks then
   local schedules = {KEYS[13], unpack(due)}
   for _, schedule in ipairs(schedules) do setAside = setAside + redis.call('ZCOUNT', schedule, aside.text, aside.to) end
   pausedTasks = redis.call('ZCOUNT', KEYS[22], 1, aside.most)
-  local back = namesOf(16, function(many)
-    return redis.call('ZRANGEBYSCORE', KEYS[22], aside.resumed + 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', 0, many)
-  end)
+  local back = namesOf(16, function(many, from)
+    return redis.call('ZRANGEBYSCORE', KEYS[22], aside.resumed + 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', from, many)
+  end, 2)
   paused = paused + setAside
   for n = 2, #back, 2 do
     local low, high = aside.range(tonumber(back[n]) - aside.resumed)

@@ -13,7 +13,7 @@ local wheel = KEYS[3]
 -- include shared/names.lua
 
 local deleted = redis.call('UNLINK', KEYS[1], KEYS[2])
-local minutes = namesOf(100, function(most) return redis.pcall('ZRANGE', wheel, 0, most - 1) end)
+local minutes = namesOf(100, function(many, from) return redis.pcall('ZRANGE', wheel, from, from + many - 1) end)
 if minutes.err or #minutes == 0 then return {deleted + redis.call('UNLINK', wheel), 0} end
 for _, minute in ipairs(minutes) do
   if #minute < 13 then -- a longer name is not a minute: another program wrote it

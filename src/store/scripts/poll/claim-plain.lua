@@ -7,18 +7,13 @@ local function claimPlain(most, give)
   for at = #due, 1, -1 do
     local digit = tostring(at - 1)
     while not isFull do
-      local page = visibleOf(at, math.min(math.max(most - total, least), 100))
-      if #page == 0 then break end
-      local ids, size, found = {}, 0, 0
-      for n = 1, #page, 2 do
-        local id = page[n]
-        size = size + #id
-        if size > BYTES and n > 1 then break end -- from here on each record is copied about ten times
-        found = found + 1
-        ids[found] = id
+      local ids, times, areLong = visibleOf(at, math.min(math.max(most - total, least), 100))
+      if #ids == 0 then
+        isFull = areLong
+        break
       end
       local records, delivered, fits = fitting(ids)
-      isFull = fits < #ids or size > BYTES
+      isFull = fits < #ids or areLong
       if fits == 0 then break end
       while #ids > fits do ids[#ids] = nil end
       looked = looked + #ids
@@ -36,7 +31,7 @@ local function claimPlain(most, give)
           local expires, limit, outcome -- most records have no meta data, and most messages do not end here
           if byte(record) ~= 0 then expires, limit = readMeta(record) end
           if expires and expires <= now or attempts >= (limit or limitOfAll) then outcome = endOf(id, attempts, expires, limit) end
-          local score = asideOf and not outcome and asideOf(record, at - 1, page[2 * n])
+          local score = asideOf and not outcome and asideOf(record, at - 1, times[n])
           if outcome == 'kept' or score then
             kept = kept or {}
             kept[#kept + 1], kept[#kept + 2] = score or string.format('%.0f', now + LATER_MS), id
@@ -46,7 +41,7 @@ local function claimPlain(most, give)
             local odd, even = 2 * given + 1, 2 * given + 2
             claimed[odd], claimed[even], written[odd], written[even] = ending, digit .. id, id, delivery
             given = given + 1
-            give(at - 1, attempts + 1, delivery, id, page[2 * n], record)
+            give(at - 1, attempts + 1, delivery, id, times[n], record)
           end
         end
       end

@@ -24,6 +24,7 @@ local function seat(names, deep)
       push(seats, {isPlain = true, heads = {}, most = 0})
     elseif #group > LONGEST_GROUP then -- of another program
       redis.call('ZREM', groups.turns, group)
+      size = size + #group
     else
       at = at + 1
       local state, most = readState(groups, texts[at]), math.huge
@@ -32,8 +33,8 @@ local function seat(names, deep)
       local isPaused = isPausedGroup(groups, group)
       if isPaused then most = 0 end
       local read = math.max(0, math.min(deep, most)) + 1
-      local one = {group = group, state = state, most = most, heads = headsOf(groups, group, read), next = 1, begun = 0, isPaused = isPaused}
-      one.isMore = #one.heads == read
+      local ahead, isCut = headsOf(groups, group, read, areHeadsSmall)
+      local one = {group = group, state = state, most = most, heads = ahead, next = 1, begun = 0, isPaused = isPaused, isMore = isCut or #ahead == read}
       push(seats, one)
       for _, head in ipairs(one.heads) do
         size = size + #head.member
@@ -47,7 +48,7 @@ local function seat(names, deep)
       if size > BYTES then break end
     end
   end
-  areHeadsSmall = areHeadsSmall or size <= SMALL_MEMBERS * 4
+  areHeadsSmall = areHeadsSmall or size <= SMALL
   local scores = #ids > 0 and redis.call('ZMSCORE', groups.schedule, unpack(ids)) or {}
   for n, head in ipairs(heads) do
     if not scores[n] or tonumber(scores[n]) ~= head.at then -- the message is there at another time
@@ -187,11 +188,11 @@ end
 
 local function takeRound()
   local most = math.min(want - handed, SEATS)
-  local names = namesOf(most, function(many) return redis.call('ZRANGE', groups.turns, 0, many - 1) end)
+  local names = namesOf(most, function(many, from) return redis.call('ZRANGE', groups.turns, from, from + many - 1) end)
   if #names == 0 then return false end
   local slots = math.max(want - handed, leastSlots)
   local deep = (#names < most or most == 1) and math.ceil(math.min(slots, SLOTS) / #names) or 1
-  if not areHeadsSmall then deep = math.min(deep, FIRST_READ) end
+  if not areHeadsSmall then deep = math.min(deep, 2 * FIRST_READ) end
   local seats, isCut = seat(names, deep)
   if isCut then deep = 1 end
   local visible = 0
@@ -239,7 +240,7 @@ local function takeRound()
   for _, name in ipairs(order) do push(places.turns, nextTurn(groups), name) end
   writePlaces(groups, places)
   leastSlots = handed == before and 32 or 0
-  return true
+  return not isCut -- after large names the next poll goes on
 end
 
 -- Updates groups that wait for their rate and would, after the clock was set back, wait for the old time, which is later than any the rate gives now. Groups with
@@ -249,7 +250,7 @@ local function takeLate()
   if late == 0 then return 0 end
   local from = redis.call('ZCARD', groups.wakes) - late + now % math.max(1, late - LATE + 1)
   local names, turns, moved = {}, {}, {}
-  for _, group in ipairs(namesOf(LATE, function(most) return redis.call('ZRANGE', groups.wakes, from, from + most - 1) end)) do
+  for _, group in ipairs(namesOf(LATE, function(many, rank) return redis.call('ZRANGE', groups.wakes, from + rank, from + rank + many - 1) end)) do
     -- a long one is another program's, and would be read by each poll
     if #group <= LONGEST_GROUP then push(names, group) else looked = looked + redis.call('ZREM', groups.wakes, group) end
   end
@@ -291,23 +292,23 @@ takeTurns = function()
   bringTurns(groups)
   -- All groups whose time has come get a turn before a message is handed out: otherwise another group could have two turns while they wait for one. Their
   -- messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it hands out nothing, and the next poll goes on.
-  local asleep = redis.call('ZCOUNT', groups.wakes, '-inf', now)
+  local asleep, longBytes = redis.call('ZCOUNT', groups.wakes, '-inf', now), 0
   while asleep > 0 do
-    local woken = namesOf(TOGETHER, function(most) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', 0, most) end)
+    local woken = namesOf(TOGETHER, function(many, from) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', from, many) end)
     local turns = {}
     for _, group in ipairs(woken) do
-      if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) end
+      if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) else longBytes = longBytes + #group end
     end
     if #turns > 0 then redis.call('ZADD', groups.turns, 'NX', unpack(turns)) end
     redis.call('ZREMRANGEBYRANK', groups.wakes, 0, #woken - 1)
     asleep, looked = asleep - #woken, looked + #woken
-    if looked >= MOST or #woken < TOGETHER or isOver() then break end -- a page is short where names are large
+    if looked >= MOST or #woken == 0 or longBytes > BYTES or isOver() then break end
   end
   looked = looked + takeLate()
   arePlain = redis.call('EXISTS', unpack(due)) > 0
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
-  if isFull or asleep > 0 then return end
+  if isFull or asleep > 0 and longBytes == 0 then return end -- messages do not wait until all large names are gone
   if not isOrdered(groups) then -- the next poll goes on
     changed = changed + 1
     handed = claimPlain(want, hand)

@@ -63,18 +63,26 @@ local function fitting(ids)
   return records, delivered, #ids
 end
 
--- The first visible ids of a schedule, and since when. Ids of other programs can be of any size, so it reads a few first.
-local areSmall = false
+-- The first visible ids of a schedule with their times, each in its own table, and whether the ids of this poll have more than `BYTES`: from there on each record is copied about ten
+-- times. Ids of other programs can be of any size, so it reads a few first, then small pages, and none after one of large ids: as `namesOf`, without its copies.
+local areSmall, idBytes = false, 0
 local function visibleOf(at, most)
-  local schedule, first = due[at], areSmall and most or math.min(most, FIRST_READ)
-  local page = redis.pcall('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', 0, first)
-  if page.err then note('the schedule of priority ' .. (at - 1), page.err) end
-  if areSmall or #page < 2 * first then return page end
-  local size = 0
-  for n = 1, #page, 2 do size = size + #page[n] end
-  areSmall = size <= SMALL_MEMBERS
-  if not areSmall or first == most then return page end
-  return redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most)
+  local ids, times, found, many = {}, {}, 0, math.min(most, areSmall and NEXT_READ or FIRST_READ)
+  while many > 0 do
+    local page, before = redis.pcall('ZRANGEBYSCORE', due[at], '-inf', now, 'WITHSCORES', 'LIMIT', found, many), idBytes
+    if page.err then note('the schedule of priority ' .. (at - 1), page.err) end
+    for n = 1, #page, 2 do
+      local id = page[n]
+      idBytes = idBytes + #id
+      if idBytes > BYTES and idBytes > #id then return ids, times, true end
+      found = found + 1
+      ids[found], times[found] = id, page[n + 1]
+    end
+    if #page < 2 * many then break end
+    areSmall = idBytes - before <= many * SMALL_MEMBER
+    many = areSmall and math.min(most - found, NEXT_READ) or 0
+  end
+  return ids, times, idBytes > BYTES
 end
 
 -- After a page without a message to hand out the next pages have the largest size, however few messages are wanted: any number of ids can be

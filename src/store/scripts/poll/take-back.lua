@@ -85,6 +85,6 @@ while not isLast do
     forget(gone)
     redis.call('ZREM', inFlight, unpack(members))
   end
-  step = MOST_READ
+  step = math.max(1, math.min(NEXT_READ, MOST_BACK - returned))
 end
 refreshGroups(groups, freed, ends)

@@ -19,7 +19,9 @@ if settings.tasks then -- most queues pause no task
     for at = GROUPED + 1, 1, -1 do
       local schedule = at <= 10 and due[at] or at > 10 and isGrouped and groups.schedule
       while schedule do
-        local page = namesOf(TOGETHER_GIVEN, function(most) return redis.pcall('ZRANGEBYSCORE', schedule, low, high, 'WITHSCORES', 'LIMIT', 0, most) end)
+        local page = namesOf(TOGETHER_GIVEN, function(many, from)
+          return redis.pcall('ZRANGEBYSCORE', schedule, low, high, 'WITHSCORES', 'LIMIT', from, many)
+        end, 2)
         if page.err or #page == 0 then break end
         local pairsOf = {}
         for n = 1, #page, 2 do
@@ -27,7 +29,7 @@ if settings.tasks then -- most queues pause no task
           local id, time = page[n], string.format('%.0f', aside.whenOf(tonumber(page[n + 1])))
           local group, size
           if at > 10 then group, size = groupOf(messages, id) end
-          given, read, aside.areBack = given + 1, read + (size or 0), true
+          given, read, aside.areBack = given + 1, read + #id + (size or 0), true
           if group then
             redis.call('ZREM', groups.order, placeOf(group, aside.from, id))
             addToGroup(groups, group, tonumber(time), id)
@@ -102,9 +104,9 @@ if settings.tasks then -- most queues pause no task
     return false
   end
 
-  local resumed = known ~= 0 and namesOf(MOST_RESUMED, function(most)
-    return redis.pcall('ZRANGEBYSCORE', pauses, aside.resumed + 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', 0, most)
-  end) or {}
+  local resumed = known ~= 0 and namesOf(MOST_RESUMED, function(many, from)
+    return redis.pcall('ZRANGEBYSCORE', pauses, aside.resumed + 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', from, many)
+  end, 2) or {}
   if known == 0 then -- also what is left of a task that another program has taken out of the paused ones
     aside.isMore = not giveBack(aside.text, aside.to)
     if not aside.isMore then redis.call('HDEL', config, 'tasks') end

@@ -3,7 +3,7 @@
 
 local ticking = {}
 if settings.pollPaused ~= '1' then
-  ticking = namesOf(10, function(most) return redis.pcall('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', 0, most) end)
+  ticking = namesOf(10, function(many, from) return redis.pcall('ZRANGEBYSCORE', ticks, '-inf', now, 'LIMIT', from, many) end)
 end
 if ticking.err then note('the times of repeats', ticking.err) end
 do

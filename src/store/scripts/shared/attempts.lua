@@ -1,6 +1,6 @@
 -- How often a message was delivered. A value that no script has written counts as 0: to read millions of digits takes seconds, and Lua writes
 -- numbers of more digits in a form that the client does not read.
-local MOST_KNOWN, MOST_DIGITS, MOST_TOGETHER = 64, 13, 64
+local MOST_KNOWN, MOST_DIGITS, TOGETHER_READ = 64, 13, 34
 local function attemptsOf(delivery)
   local digits = delivery and #delivery <= MOST_KNOWN and string.match(delivery, '^%d+')
   return digits and #digits <= MOST_DIGITS and tonumber(digits) or 0
@@ -17,11 +17,11 @@ local function deliveryOf(deliveries, id)
   return false
 end
 
--- The stored deliveries of many ids, in pages that grow to `MOST_TOGETHER`, because a page is read whole before a long value in it is seen.
+-- The stored deliveries of many ids, in small pages, because a page is read whole before a long value in it is seen.
 local function deliveriesOf(deliveries, ids)
-  local known, from, many = {}, 1, 16
-  while from <= #ids do
-    local to = math.min(from + many - 1, #ids)
+  local known = {}
+  for from = 1, #ids, TOGETHER_READ do
+    local to = math.min(from + TOGETHER_READ - 1, #ids)
     if areShort then
       local page = redis.call('HMGET', deliveries, unpack(ids, from, to))
       for n = 1, #page do
@@ -32,7 +32,6 @@ local function deliveriesOf(deliveries, ids)
     else
       for at = from, to do known[at] = deliveryOf(deliveries, ids[at]) end
     end
-    from, many = to + 1, math.min(2 * many, MOST_TOGETHER)
   end
   return known
 end

@@ -78,11 +78,11 @@ local function forgetBatches(batches)
   local surplus, gone = size - MOST_BATCHES, {}
   if surplus > 0 and limit > 0 then
     local most = math.min(surplus, limit)
-    gone = namesOf(most, function(many) return redis.call('ZRANGEBYSCORE', batches.at, aheadOf(batches), '+inf', 'LIMIT', 0, many) end)
-    if #gone == 0 then gone = namesOf(most, function(many) return redis.call('ZRANGE', batches.at, 0, many - 1) end) end
+    gone = namesOf(most, function(many, from) return redis.call('ZRANGEBYSCORE', batches.at, aheadOf(batches), '+inf', 'LIMIT', from, many) end)
+    if #gone == 0 then gone = namesOf(most, function(many, from) return redis.call('ZRANGE', batches.at, from, from + many - 1) end) end
   elseif limit > 0 then
     local before = '(' .. string.format('%.0f', batches.now - BATCH_MS)
-    gone = namesOf(limit, function(most) return redis.call('ZRANGEBYSCORE', batches.at, '-inf', before, 'LIMIT', 0, most) end)
+    gone = namesOf(limit, function(many, from) return redis.call('ZRANGEBYSCORE', batches.at, '-inf', before, 'LIMIT', from, many) end)
   end
   batches.mayForget = limit - #gone
   for _, name in ipairs(gone) do

@@ -8,7 +8,7 @@ local function dropDead(config, dead, came, now)
   local gone = most and surplusOf(dead.due, most, came, limit, now, '18014398509481984') or {} -- see shared/aside.lua
   if #gone == 0 and age then
     local before = '(' .. string.format('%.0f', now - age)
-    gone = namesOf(limit, function(many) return redis.pcall('ZRANGEBYSCORE', dead.due, '-inf', before, 'LIMIT', 0, many) end)
+    gone = namesOf(limit, function(many, from) return redis.pcall('ZRANGEBYSCORE', dead.due, '-inf', before, 'LIMIT', from, many) end)
   end
   if #gone == 0 then return end
   redis.pcall('HDEL', dead.messages, unpack(gone))

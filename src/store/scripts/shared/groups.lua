@@ -67,18 +67,21 @@ end
 -- Makes the functions for groups only if they are needed: most queues have no groups, and making functions takes longer than calling a few.
 local function makeGroupFunctions()
   local MOST_TURN, MOST_TURN_TEXT = 4503599627370496, '4503599627370496'
-  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE = 960, 64, 65536
+  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE, STATES_TOGETHER = 960, 64, 65536, 25
 
   -- The first messages that wait in a group, without those set aside: for each its time, its id and its member; a member that no script has written has neither time nor id.
-  local function headsOf(groups, group, most)
+  -- Also returns whether there can be more of the `most` that were wanted, because members are large. `areSmall`: those of other groups were small.
+  local function headsOf(groups, group, most, areSmall)
     local prefix, heads = prefixOf(group), {}
-    local page = redis.call('ZRANGEBYLEX', groups.order, '[' .. prefix, '(' .. placeOf(group, math.huge, ''), 'LIMIT', 0, most)
+    local low, high, page, isCut = '[' .. prefix, '(' .. placeOf(group, math.huge, ''), nil, false
+    if most <= (areSmall and 16 or 2) then page = redis.call('ZRANGEBYLEX', groups.order, low, high, 'LIMIT', 0, most)
+    else page, isCut = namesOf(most, function(many, from) return redis.call('ZRANGEBYLEX', groups.order, low, high, 'LIMIT', from, many) end) end
     for n, member in ipairs(page) do
       local at = string.match(string.sub(member, #prefix + 1, #prefix + AT_DIGITS), '^%d+$')
       local isWhole = at and #at == AT_DIGITS
       heads[n] = {at = isWhole and tonumber(at), id = isWhole and string.sub(member, #prefix + AT_DIGITS + 1), member = member}
     end
-    return heads
+    return heads, isCut
   end
 
   -- Whether all members of `order` have the score 0: otherwise Redis does not find all messages of a group. Sets other scores, which another program
@@ -89,7 +92,7 @@ local function makeGroupFunctions()
     for _, range in ipairs({{'-inf', '(0'}, {'(0', '+inf'}}) do
       local left, bytes = redis.call('ZCOUNT', groups.order, range[1], range[2]), 0
       for _ = 1, left > 0 and MOST_ORDERED or 0, ORDERED_TOGETHER do
-        local page = namesOf(ORDERED_TOGETHER, function(most) return redis.call('ZRANGEBYSCORE', groups.order, range[1], range[2], 'LIMIT', 0, most) end)
+        local page = namesOf(ORDERED_TOGETHER, function(many, rank) return redis.call('ZRANGEBYSCORE', groups.order, range[1], range[2], 'LIMIT', rank, many) end)
         for _, member in ipairs(page) do
           if #member > LONGEST_PLACE then redis.call('ZREM', groups.order, member) else redis.call('ZADD', groups.order, 0, member) end
           bytes = bytes + #member
@@ -105,11 +108,14 @@ local function makeGroupFunctions()
   -- When the first waiting message of a group is visible. Removes members of other programs; if there are many, the rest are removed in the turn of the group.
   local function headOf(groups, group)
     if not isOrdered(groups) then return groups.now end
+    local bytes = 0
     for _ = 1, 100 do
       local head = headsOf(groups, group, 1)[1]
       if not head then return nil end
       if head.at and tonumber(redis.call('ZSCORE', groups.schedule, head.id) or -1) == head.at then return head.at end
       redis.call('ZREM', groups.order, head.member)
+      bytes = bytes + #head.member
+      if bytes > LONGEST_PLACE * 4 then break end
     end
     return groups.now
   end
@@ -125,8 +131,8 @@ local function makeGroupFunctions()
   -- The stored states of some groups; nothing if no script has written one. After the first one that is too long each is measured before it is read.
   local function statesOf(groups, names)
     local texts = {}
-    for from = 1, groups.areLong and 0 or #names, TOGETHER_GROUPS do
-      local page = redis.call('HMGET', groups.states, unpack(names, from, math.min(from + TOGETHER_GROUPS - 1, #names)))
+    for from = 1, groups.areLong and 0 or #names, STATES_TOGETHER do
+      local page = redis.call('HMGET', groups.states, unpack(names, from, math.min(from + STATES_TOGETHER - 1, #names)))
       for n, text in ipairs(page) do
         groups.areLong = groups.areLong or text and #text > LONGEST_STATE
         texts[from + n - 1] = text and #text <= LONGEST_STATE and text or ''
@@ -181,7 +187,7 @@ local function makeGroupFunctions()
   -- Gives the next turns to some groups with a turn beyond all of them, which otherwise would wait until no other group has a turn.
   local function bringTurns(groups)
     if redis.call('ZCOUNT', groups.turns, MOST_TURN_TEXT, '+inf') == 0 then return end
-    local beyond = namesOf(16, function(most) return redis.call('ZRANGEBYSCORE', groups.turns, MOST_TURN_TEXT, '+inf', 'LIMIT', 0, most) end)
+    local beyond = namesOf(16, function(many, from) return redis.call('ZRANGEBYSCORE', groups.turns, MOST_TURN_TEXT, '+inf', 'LIMIT', from, many) end)
     for _, group in ipairs(beyond) do
       -- a long one is another program's, and would be read once more in its turn
       if #group > LONGEST_GROUP then redis.call('ZREM', groups.turns, group) else redis.call('ZADD', groups.turns, nextTurn(groups), group) end

@@ -17,7 +17,7 @@ local function keepCompleted(completed, completedAt, ids, records, now, most, ol
   local gone = surplusOf(completedAt, most, #ids, limit, now, string.format('%.0f', now + DAY_MS))
   if #gone == 0 and oldest then
     local before = '(' .. string.format('%.0f', oldest)
-    gone = namesOf(limit, function(many) return redis.call('ZRANGEBYSCORE', completedAt, '-inf', before, 'LIMIT', 0, many) end)
+    gone = namesOf(limit, function(many, from) return redis.call('ZRANGEBYSCORE', completedAt, '-inf', before, 'LIMIT', from, many) end)
   end
   if #gone > 0 then
     redis.call('HDEL', completed, unpack(gone))

@@ -11,8 +11,8 @@ local function surplusOf(key, most, came, limit, now, foreign)
     local room = math.min(math.floor(most / 2), math.max(0, most - came))
     latest = math.min(surplus, math.max(ahead - room, redis.call('ZCOUNT', key, foreign, '+inf')))
   end
-  if latest > 0 then gone = namesOf(latest, function(many) return redis.call('ZRANGE', key, -many, -1) end) end
+  if latest > 0 then gone = namesOf(latest, function(many, from) return redis.call('ZRANGE', key, -from - many, -1 - from) end) end
   if latest == surplus then return gone end
-  for _, name in ipairs(namesOf(surplus - latest, function(many) return redis.call('ZRANGE', key, 0, many - 1) end)) do gone[#gone + 1] = name end
+  for _, name in ipairs(namesOf(surplus - latest, function(many, from) return redis.call('ZRANGE', key, from, from + many - 1) end)) do gone[#gone + 1] = name end
   return gone
 end

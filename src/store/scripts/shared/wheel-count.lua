@@ -2,7 +2,7 @@
 -- The counts are approximate: cancelled messages of a bucket that is being promoted may have left the list already, and a cancelled message that was lost was not in it.
 local function countBuckets(wheel, from, now)
   local count, overdue, page = 0, 0, 500
-  local minutes = namesOf(page, function(most) return redis.pcall('ZRANGE', wheel, from, from + most - 1) end)
+  local minutes = namesOf(page, function(many, skipped) return redis.pcall('ZRANGE', wheel, from + skipped, from + skipped + many - 1) end)
   if minutes.err then return 0, 0, nil end
   for _, minute in ipairs(minutes) do
     minute = #minute < 13 and tonumber(minute) and minute or '0' -- another program can have written any other name

@@ -1,0 +1,238 @@
+/** Other programs' names can be of any size, and Redis copies a reply once more for each large one in it: a script reads few of them with one command, also behind short ones. */
+import { expect } from 'chai'
+import * as groupScripts from '../../src/store/reliable-group-scripts.js'
+import * as scripts from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
+import type { Sender } from '../../src/store/sender.js'
+import { having, memberOf, NOW, pollArgs, useReliable, type ReliableFixture, type State } from './reliable-support.js'
+
+const FUTURE = 8_000_000_000_000
+/** The first score of messages that are set aside for a paused task, see shared/aside.lua. */
+const ASIDE = 2 ** 53
+const LARGE = 20_000
+/** The most large values in one reply: a page of `namesOf`. */
+const MOST = 17
+
+/** The script, with commands that count the large values in each reply, and keep the highest count. */
+function counting(source: string, key: string): string {
+  return `do
+    local most = 0
+    local function count(reply)
+      local large = 0
+      for _, value in ipairs(type(reply) == 'table' and reply or {}) do
+        if type(value) == 'string' and #value >= ${LARGE} then large = large + 1 end
+        for _, field in ipairs(type(value) == 'table' and value or {}) do
+          if #field >= ${LARGE} then large = large + 1 end
+        end
+      end
+      if large > most then
+        most = large
+        redis.call('SET', '${key}', most)
+      end
+      return reply
+    end
+    KEYS.call = function(...) return count(redis.call(...)) end
+    KEYS.pcall = function(...) return count(redis.pcall(...)) end
+  end ${source.replaceAll('redis.call(', 'KEYS.call(').replaceAll('redis.pcall(', 'KEYS.pcall(')}`
+}
+
+describe('large names of other programs', function () {
+  this.timeout(60_000)
+  const rig = useReliable()
+
+  const sources = new Map(
+    [...Object.values(scripts), ...Object.values(groupScripts)].flatMap(({ source }) => [
+      [source.sha1 as string, source.source],
+    ]),
+  )
+  /** Sends every script as `counting` changes it. */
+  const sender = (key: string): Sender => ({
+    call: (command, [script, ...args], options) => {
+      const source = command === 'EVALSHA' ? sources.get(String(script)) : String(script)
+      if (source === undefined) throw new Error(`an unknown script: ${String(script)}`)
+      return rig.sender.call('EVAL', [counting(source, key), ...args], options)
+    },
+    pipeline: (commands) => rig.sender.pipeline(commands),
+  })
+
+  /** The most large values that one command of a script read. */
+  async function mostRead(queue: ReliableFixture, action: (sender: Sender) => Promise<unknown>): Promise<number> {
+    const key = `${queue.keys.messages}:most`
+    await action(sender(key))
+    return Number((await rig.redis.getdel(key)) ?? 0)
+  }
+
+  const named = (start: string, many: number, size: number): string[] =>
+    Array.from({ length: many }, (_, n) => `${start}${String(n).padStart(3, '0')}${'x'.repeat(size)}`)
+  /** Short names before large ones, in the order of their bytes. */
+  const names = (short: number): string[] => [...named('a', short, 0), ...named('b', 60, LARGE)]
+  const place = (id: string, at: number): string => `\u0001g${String(at).padStart(16, '0')}${id}`
+  const grouped = (more: State): State => ({ ...more, config: [['grouped', '1'], ...(more.config ?? [])] })
+  const poll = (queue: ReliableFixture) => (of: Sender) =>
+    run(of, scripts.poll, queue.keys, pollArgs(queue, { count: 100 }))
+  const acknowledge = (queue: ReliableFixture) => (of: Sender) =>
+    run(of, scripts.acknowledge, queue.keys, {
+      nowMs: NOW,
+      client: 'me',
+      withResults: false,
+      handled: [memberOf('done'), Buffer.from('1 t')],
+    })
+  const done = { id: 'done', until: FUTURE }
+
+  type Row = readonly [
+    what: string,
+    state: (names: string[]) => State,
+    action: (queue: ReliableFixture) => (sender: Sender) => Promise<unknown>,
+    most?: number,
+  ]
+  const at = (score: number | ((n: number) => number)) => (name: string, n: number) =>
+    [name, typeof score === 'number' ? score : score(n)] as const
+  const rows: Row[] = [
+    ['messages of a priority', (all) => ({ due: { 3: all.map(at(1)) } }), poll],
+    ['claims whose visibility has ended', (all) => ({ inFlight: all.map((id) => [`0${id}`, 1] as const) }), poll],
+    ['groups whose time has come', (all) => grouped({ groupWakes: all.map(at(1)) }), poll],
+    ['turns of groups', (all) => grouped({ groupTurns: all.map(at((n) => n + 1)) }), poll],
+    ['turns beyond all others', (all) => grouped({ groupTurns: all.map(at(9e15)) }), poll],
+    [
+      'messages of a group',
+      (all) =>
+        grouped({
+          due: { 10: all.map(at((n) => n + 1)) },
+          groupOrder: all.map((id, n) => [place(id, n + 1), 0] as const),
+          groupTurns: [['g', 1]],
+        }),
+      poll,
+    ],
+    [
+      'places of groups with another score',
+      (all) => grouped({ groupOrder: all.map((id, n) => [place(id, n), 1] as const) }),
+      poll,
+    ],
+    [
+      'states of groups',
+      (all) => {
+        const groups = named('g', all.length, 0)
+        return grouped({
+          groupTurns: groups.map(at((n) => n + 1)),
+          groups: groups.map((group, n) => [group, all[n]!] as const),
+        })
+      },
+      poll,
+      25,
+    ],
+    [
+      'deliveries of messages',
+      (all) => {
+        const ids = named('m', all.length, 0)
+        return { due: { 0: ids.map(at(1)) }, deliveries: ids.map((id, n) => [id, all[n]!] as const) }
+      },
+      poll,
+      34,
+    ],
+    [
+      'messages of resumed tasks',
+      (all) => ({
+        due: { 2: all.map(at(ASIDE + 2 * 2 ** 43)) },
+        taskPauses: [['task', 1_001]],
+        config: [['tasks', '1']],
+      }),
+      poll,
+    ],
+    [
+      'dead letters that are too old',
+      (all) => ({ dead: { due: { 0: all.map(at(1)) } }, config: [['keepDeadLettersFor', '1000']] }),
+      poll,
+    ],
+    [
+      'dead letters that are too many',
+      (all) => ({ dead: { due: { 0: all.map(at(1)) } }, config: [['keepDeadLetters', '1']] }),
+      poll,
+    ],
+    [
+      'dead letters of the future',
+      (all) => ({ dead: { due: { 0: all.reverse().map(at((n) => FUTURE + n)) } }, config: [['keepDeadLetters', '1']] }),
+      poll,
+    ],
+    [
+      'completed messages that are too old',
+      (all) => ({
+        ...having([done]),
+        completedAt: all.map(at(1)),
+        config: [
+          ['keepCompleted', '1000'],
+          ['keepCompletedFor', '1000'],
+        ],
+      }),
+      acknowledge,
+    ],
+    [
+      'completed messages that are too many',
+      (all) => ({ ...having([done]), completedAt: all.map(at(1)), config: [['keepCompleted', '1']] }),
+      acknowledge,
+    ],
+    [
+      'completed messages of the future',
+      (all) => ({
+        ...having([done]),
+        completedAt: all.reverse().map(at((n) => FUTURE + n)),
+        config: [['keepCompleted', '1']],
+      }),
+      acknowledge,
+    ],
+    [
+      'finished batches that are too old',
+      (all) => ({
+        ...having([done]),
+        batches: [
+          ['mdone', 'batch'],
+          ['bbatch', 'c,1,0,0,0,0,1,1,'],
+          ['n', '1'],
+        ],
+        batchesAt: all.map((name) => [name, -1e12] as const),
+        config: [['batched', '1']],
+      }),
+      acknowledge,
+    ],
+  ]
+
+  const totals = (queue: ReliableFixture) => (of: Sender) =>
+    run(of, groupScripts.totals, queue.keys, { nowMs: NOW, most: 100 })
+  const lists = (cursor: string) => (queue: ReliableFixture) => (of: Sender) =>
+    run(of, groupScripts.listGroups, queue.keys, { cursor: Buffer.from(cursor), count: 100 })
+  rows.push(
+    ['groups that are counted', (all) => grouped({ due: { 10: [['m', 1]] }, groupTurns: all.map(at(1)) }), totals],
+    [
+      'paused groups that are counted',
+      (all) => grouped({ due: { 10: [['m', 1]] }, groupPauses: all.map(at(0)) }),
+      totals,
+    ],
+    [
+      'groups with claims that are listed',
+      (all) => ({ groups: all.map((name) => [name, '1 '] as const) }),
+      lists('s0'),
+      34,
+    ],
+    [
+      'groups with claims that are updated',
+      (all) => ({ groups: all.map((name) => [name, '1 '] as const) }),
+      (queue) => (of) =>
+        run(of, groupScripts.refreshGroups, queue.keys, { channel: queue.channel, nowMs: NOW, cursor: '0' }),
+      34,
+    ],
+    ['paused groups that are listed', (all) => ({ groupPauses: all.map(at(0)) }), lists('p-')],
+    [
+      'paused tasks that are counted',
+      (all) => ({ taskPauses: all.map(at((n) => n + 1)), config: [['tasks', '1']] }),
+      (queue) => (of) => run(of, scripts.count, queue.keys, { nowMs: NOW }),
+    ],
+  )
+
+  for (const short of [4, 20, 48])
+    for (const [what, state, action, most = MOST] of rows)
+      it(`are read ${most} at a time behind ${short} short ones: ${what}`, async () => {
+        const queue = await rig.queue(state(names(short)))
+        const read: number[] = []
+        for (let n = 0; n < 6; n++) read.push(await mostRead(queue, action(queue)))
+        expect(Math.max(...read), JSON.stringify(read)).to.be.within(1, most)
+      })
+})
