@@ -90,14 +90,14 @@ describe('the rules of an ACL user', () => {
   }
 
   /** A server as it was before the dry run, or without users; the real one is asked in the integration test. */
-  const serverThat = (answers: Record<string, unknown>): Server => ({
-    address: 'redis:6379',
-    ask: async (...words) => {
+  const serverThat = (answers: Record<string, unknown>): Server => {
+    const ask = async (...words: string[]): Promise<unknown> => {
       const answer = answers[words.slice(0, 2).join(' ')]
       if (answer instanceof Error) throw answer
       return answer
-    },
-  })
+    }
+    return { address: 'redis:6379', ask, askBytes: ask }
+  }
   const noDryRun = { 'ACL DRYRUN': new CommandError('ERR', 'ERR Unknown subcommand or wrong number of arguments') }
 
   it('are read before Redis 7', async () => {
