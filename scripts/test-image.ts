@@ -1,7 +1,7 @@
 // `npm run test:image`: builds the image of src/server/deploy/Dockerfile and runs it beside a Redis, with the rights that compose.yaml gives it: its
 // health check has to become healthy, and a message has to arrive. Where Docker's registry cannot be reached, the image of Node that the Dockerfile
 // begins with is made of the Node of this machine, and REDIS_IMAGE is the Redis. Of its own it leaves no container and no image behind.
-// Ends with the line `N passed, N failed`; without Docker or BuildKit it prints SKIPPED, and why.
+// Ends with the line `N passed, N failed`; without Docker or BuildKit, or a way from a build to npm's registry, it prints SKIPPED, and why.
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,6 +18,7 @@ const COMMAND_MS = 60_000
 const CLIENTS = ['docker', '/usr/bin/docker']
 
 const deploy = join(root, 'src/server/deploy')
+const dockerfile = join(deploy, 'Dockerfile')
 const own = `redelayed-test-${process.pid}`
 const image = own
 const containers: string[] = []
@@ -26,15 +27,16 @@ let passed = 0
 
 ensureInstalled(root, { workspaces: true })
 const docker = await client()
-if (docker === undefined) {
-  console.log(`${passed} passed, 0 failed, 1 skipped`)
-  process.exit(0)
-}
 for (const signal of ['SIGINT', 'SIGTERM'])
   process.once(signal, () => void cleanUp(docker).finally(() => process.exit(130)))
 
 try {
-  await check('the Dockerfile builds an image', () => build(docker))
+  const base = await baseImage(docker)
+  if (base === undefined) {
+    await cleanUp(docker)
+    skip("a build does not reach npm's registry")
+  }
+  await check('the Dockerfile builds an image', () => build(docker, base))
   const redis = await check('a Redis runs', () => startRedis(docker))
   const service = `${own}-service`
   await check('the service runs with the rights of compose.yaml, and its health check passes', async () => {
@@ -61,8 +63,14 @@ try {
   await cleanUp(docker)
 }
 
+function skip(reason: string): never {
+  console.log(`SKIPPED: the image of the Dockerfile: ${reason}.`)
+  console.log(`${passed} passed, 0 failed, 1 skipped`)
+  process.exit(0)
+}
+
 /** A client that reaches an engine and can build with BuildKit, which reads Dockerfile.dockerignore. */
-async function client(): Promise<string | undefined> {
+async function client(): Promise<string> {
   let reason = 'Docker does not answer'
   for (const each of CLIENTS) {
     try {
@@ -74,30 +82,34 @@ async function client(): Promise<string | undefined> {
       // another one may be there
     }
   }
-  console.log(`SKIPPED: the image of the Dockerfile: ${reason}.`)
-  return undefined
+  return skip(reason)
 }
 
-async function build(docker: string): Promise<void> {
-  const file = join(deploy, 'Dockerfile')
-  const text = readFileSync(file, 'utf8')
+/** The arguments of a build that name its image of Node; `undefined` if the build could install nothing. */
+async function baseImage(docker: string): Promise<readonly string[] | undefined> {
+  const text = readFileSync(dockerfile, 'utf8')
   const [, version = ''] = /^ARG NODE=(\S+)$/m.exec(text) ?? []
   const [, suffix = ''] = /^FROM node:\$\{NODE\}(\S*)/m.exec(text) ?? []
-  const args = ['build', '--progress', 'plain', '--file', file, '--tag', image]
-  const isThere = await pulled(docker, `node:${version}${suffix}`)
-  if (!isThere) {
-    // a name that Docker's registry does not have, so that the real image stays the real one
-    const local = `local-${process.pid}`
-    console.log(
-      `        no registry: the Node of this machine, ${process.version}, is the image node:${local}${suffix}`,
-    )
-    images.push(`node:${local}${suffix}`)
-    importLocalNode(docker, `node:${local}${suffix}`)
-    // the network of an engine without a firewall leads nowhere
-    args.push('--build-arg', `NODE=${local}`, '--network', 'host')
+  if (await pulled(docker, `node:${version}${suffix}`)) return []
+  // a name that Docker's registry does not have, so that the real image stays the real one
+  const local = `local-${process.pid}`
+  const name = `node:${local}${suffix}`
+  console.log(`        no registry: the Node of this machine, ${process.version}, is the image ${name}`)
+  images.push(name)
+  importLocalNode(docker, name)
+  // the network of an engine without a firewall leads nowhere
+  const network = ['--network', 'host']
+  try {
+    await run(docker, ['run', '--rm', ...network, name, 'npm', 'view', 'ioredis', 'version'])
+  } catch {
+    return undefined
   }
+  return ['--build-arg', `NODE=${local}`, ...network]
+}
+
+async function build(docker: string, base: readonly string[]): Promise<void> {
   images.push(image)
-  await run(docker, [...args, root], BUILD_MS)
+  await run(docker, ['build', '--progress', 'plain', '--file', dockerfile, '--tag', image, ...base, root], BUILD_MS)
 }
 
 /** Whether the image is there, or could be fetched. */
