@@ -157,6 +157,21 @@ describe('Books of the journal’s fault bench: what is lost', () => {
     }
   })
 
+  it('nor one whose first attempt no consumer heard of', () => {
+    const judged = (attempt: number): readonly string[] => {
+      const books = new Books()
+      books.begin(POISON, 'digest')
+      const claim = { id: POISON.id, visibleAt: 0, polledAt: 0, digest: 'digest', at: 0, priority: 0, headers: {} }
+      books.claimed({ ...claim, attempt: 2, lease: '2 a' })
+      books.redrives()({ moved: 1 })
+      books.claimed({ ...claim, attempt, lease: `${attempt} b` })
+      books.judgeRedriven()
+      return books.problems.map(({ wrong }) => wrong)
+    }
+    expect(judged(2)).to.deep.equal([])
+    expect(judged(3), 'a further attempt').to.deep.equal(['lost'])
+  })
+
   it('nor another dead letter of a message, which must have its headers and its priority or the lowest', () => {
     const books = new Books()
     books.begin({ ...POISON, priority: 3 }, 'digest')

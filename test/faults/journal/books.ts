@@ -171,9 +171,11 @@ export class Books {
       return
     }
     const delivery: Delivery = { ...claim }
+    // a redriven message counts its attempts anew; the reply with the first one can be lost
+    const isAnew = claim.attempt <= (message.deliveries.at(-1)?.attempt ?? Infinity)
+    if (message.mayBeRedriven === true && isAnew) this.#deliveredLetters++
     message.deliveries.push(delivery)
     this.#deliveries.set(`${claim.id} ${claim.lease}`, delivery)
-    if (message.mayBeRedriven === true && claim.attempt === 1) this.#deliveredLetters++
     if (!message.payloads.has(claim.digest))
       this.#wrong('changed', `${claim.id} has another payload: ${story(message)}`)
     this.#judgeClaim(claim, message, message.mayBeRedriven === true)
