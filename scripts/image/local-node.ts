@@ -41,8 +41,11 @@ export function importLocalNode(docker: string, image: string): void {
     writeFileSync(join(from, 'etc/passwd'), 'root:x:0:0::/root:/bin/sh\nnode:x:1000:1000::/tmp:/bin/sh\n')
     writeFileSync(join(from, 'etc/group'), 'root:x:0:\nnode:x:1000:\n')
     // a proxy of this machine can have an authority of its own
-    if (existsSync(CERTIFICATES)) copy(realpathSync(CERTIFICATES), join(from, CERTIFICATES))
-    const changes = [`ENV NODE_EXTRA_CA_CERTS=${CERTIFICATES}`, 'CMD ["node"]'].flatMap((each) => ['-c', each])
+    const changes = ['-c', 'CMD ["node"]']
+    if (existsSync(CERTIFICATES)) {
+      copy(realpathSync(CERTIFICATES), join(from, CERTIFICATES))
+      changes.push('-c', `ENV NODE_EXTRA_CA_CERTS=${CERTIFICATES}`)
+    }
     const tar = spawnSync('tar', ['-C', from, '--owner=0', '--group=0', '-c', '.'], { maxBuffer: 2 ** 30 })
     const { status, stderr } = spawnSync(docker, ['import', ...changes, '-', image], { input: tar.stdout })
     if (tar.status !== 0 || status !== 0)

@@ -389,6 +389,44 @@ describe('messages with groups', () => {
     expect(claimed).to.deep.equal(['x'])
   })
 
+  it('keep the order of their turns behind a large name', async () => {
+    const queue = await made()
+    const groups = ['a', 'b', 'c', 'd']
+    await add(
+      queue,
+      groups.flatMap((group) => [0, 1, 2].map((n) => ({ id: `${group}${n}`, group }))),
+    )
+    await rig.redis.zadd(queue.keys.groupTurns, 1, 'a', 2, 'x'.repeat(300_000), 3, 'b', 4, 'c', 5, 'd')
+    expect(ids(await poll(queue, { count: 8 }))).to.deep.equal(['a0', 'b0', 'c0', 'd0', 'a1', 'b1', 'c1', 'd1'])
+  })
+
+  it('all get a turn before a message is handed out, also beside a name that is too long', async () => {
+    const queue = await made()
+    await add(queue, [{ id: 'x', group: 'a' }])
+    const waiting = Array.from({ length: 1_500 }, (_, n) => [1_000 + n, `group ${n}`]).flat()
+    await rig.redis.zadd(queue.keys.groupWakes, 500, 'x'.repeat(256), ...waiting)
+    const polled: string[][] = []
+    for (let n = 0; n < 2; n++) polled.push(ids(await poll(queue, { budgetUs: 10_000_000 })))
+    expect(polled).to.deep.equal([[], ['x']])
+  })
+
+  it('do not hinder the removal of as many completed messages as are added, however long their ids are', async () => {
+    const queue = await made({ keepCompleted: '100' })
+    for (let round = 0; round < 3; round++) {
+      await add(
+        queue,
+        Array.from({ length: 1_000 }, (_, n) => ({ id: `${round}-${n}`.padEnd(512, 'x') })),
+      )
+      for (let left = 1_000; left > 0;) {
+        const reply = await poll(queue, { count: 1_000, budgetUs: 10_000_000 })
+        expect(reply.messages.length).to.be.above(0)
+        left -= reply.messages.length
+        await acknowledge(queue, reply)
+      }
+    }
+    expect(await rig.redis.zcard(queue.keys.completedAt)).to.equal(100)
+  })
+
   it('have large names with a turn beyond all others removed, a few at a time', async () => {
     const queue = await made()
     await add(queue, [{ id: 'x', group: 'a' }])

@@ -28,9 +28,10 @@ function setUp() {
     return node
   }
   const nodes: ReturnType<typeof nodeWith>[] = []
+  const ids = new Set(OWN)
   const watch = new StrangerWatch({
     cluster: { nodes: () => nodes } as unknown as Cluster,
-    ids: () => OWN,
+    ids: () => ids,
     onFound: () => found.push(clock.now()),
     onLeft: (own) => left.push([...own]),
     clock,
@@ -46,7 +47,7 @@ function setUp() {
     for (let passed = 0; passed < ms; passed += 500) await clock.advance(500)
   }
   watch.begin()
-  return { clock, watch, found, left, add, remove, advance, asked: () => asked }
+  return { clock, watch, found, left, add, remove, advance, ids, asked: () => asked }
 }
 
 describe('the watch for nodes of another cluster', () => {
@@ -143,6 +144,20 @@ describe('the watch for nodes of another cluster', () => {
     await advance(200_000)
     expect(left).to.have.length(1)
     expect(found).to.deep.equal([])
+  })
+
+  it('says nothing when there was no table yet, and then does not wait for nodes without a connection', async () => {
+    const { left, add, remove, advance, ids } = setUp()
+    ids.clear()
+    await add(1, idOf('a'))
+    for (const id of OWN) ids.add(id)
+    await advance(100_000)
+    expect(left).to.deep.equal([])
+    remove(await add(9, new Error('Connection is closed.')))
+    const first = await add(2, idOf('b'))
+    first.status = 'wait'
+    await advance(200_000)
+    expect(left).to.deep.equal([['10.0.0.1:1']])
   })
 
   it('goes on while nodes come more often than it compares', async () => {

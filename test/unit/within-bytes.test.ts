@@ -39,7 +39,10 @@ describe('reading a list with elements of any size', () => {
     const of = (kind: string): string[] =>
       Array.from({ length: MOST_QUEUES + 5 }, (_, n) => `${kind}${String(n).padStart(6, '0')}}`)
     const keys = [...of('redisson_delay_queue_timeout:{d'), ...of('redelayed:reliable:messages:{r')]
-    const server = { address: '', ask: () => Promise.resolve(['0', keys]) }
+    const server = {
+      address: '',
+      askBytes: () => Promise.resolve([Buffer.from('0'), keys.map((key) => Buffer.from(key))]),
+    }
     const { delayed, reliable, left } = await findFamilies({ masters: [server] } as unknown as Access, [])
     expect([delayed.length, reliable.length, left]).to.deep.equal([MOST_QUEUES, MOST_QUEUES, 10])
     expect(delayed[0]?.queue).to.equal('d000000')

@@ -38,8 +38,8 @@ export class StrangerWatch {
   #at = Infinity
   /** There was a stranger, and no comparison since then has found own nodes only. */
   #isInDoubt = false
-  /** A node has not named itself, and no comparison since then has found that each node is an own one: it can have been a stranger. */
-  #isUnsure = false
+  /** How many times a node has not named itself since a comparison has found that each node is an own one: it can have been a stranger. */
+  #unnamed = 0
   #requestedAt = -Infinity
 
   /**
@@ -75,10 +75,11 @@ export class StrangerWatch {
   async onReady(node: Redis): Promise<void> {
     if (!this.#isOn) return
     const identity = await this.#identityOf(node)
-    if (identity === 'unknown') this.#isUnsure = true
+    // before the first table no id says anything
+    if (identity === 'unknown' && this.#ids().size > 0) this.#unnamed++
     if (identity === 'stranger') this.#doubt(SOON_MS)
     else if (this.#isInDoubt) this.#compareIn(AFTER_NODE_MS)
-    else if (this.#isUnsure) this.#compareIn(SOON_MS)
+    else if (this.#unnamed > 0) this.#compareIn(SOON_MS)
   }
 
   /** No answer says nothing: only an own id ends a doubt. After a node without an answer, waits stay where they are until each node is an own one. */
@@ -103,7 +104,7 @@ export class StrangerWatch {
 
   #mayAsk(node: Redis): boolean {
     const { at } = this.#nameless.get(node) ?? { at: -Infinity }
-    return node.status === 'ready' && this.#clock.now() >= at
+    return this.#clock.now() >= at
   }
 
   /** The table may still be forged, so the ids are compared again. */
@@ -129,18 +130,20 @@ export class StrangerWatch {
   async #compare(afterMs: number): Promise<void> {
     this.#at = Infinity
     this.#compareIn(COMPARE_MS)
-    const all = this.#cluster.nodes('all')
-    const nodes = all.filter((node) => this.#mayAsk(node))
+    // ioredis connects to a replica, or to a master without a slot, only when it has a command for it
+    const ready = this.#cluster.nodes('all').filter(({ status }) => status === 'ready')
+    const nodes = ready.filter((node) => this.#mayAsk(node))
+    const unnamed = this.#unnamed
     const identities = await Promise.all(nodes.map((node) => this.#identityOf(node)))
     if (!this.#isOn) return
     const againMs = Math.min(COMPARE_MS, Math.max(SOON_MS, 2 * afterMs))
     const own = nodes.filter((_, at) => identities[at] === 'own')
     if (identities.includes('stranger')) this.#doubt(againMs)
-    else if (this.#isInDoubt && own.length === 0) this.#compareIn(againMs)
-    else if (this.#isUnsure && !this.#isInDoubt && own.length < all.length) this.#compareIn(againMs)
-    else if (this.#isInDoubt || this.#isUnsure) {
+    else if (!this.#isInDoubt && unnamed === 0) return
+    else if (own.length === 0 || (!this.#isInDoubt && own.length < ready.length)) this.#compareIn(againMs)
+    else {
       this.#isInDoubt = false
-      this.#isUnsure = false
+      this.#unnamed -= unnamed
       this.#onLeft(new Set(own.map(remoteAddressOf)))
     }
   }

@@ -29,8 +29,8 @@ local function behind(prefix)
 end
 
 if phase == 's' then
-  local scanned, bytes = 0, 0 -- in small steps, because the size of other programs' fields is unknown before they are read
-  repeat
+  local scanned, bytes, isOver = 0, 0, false -- in small steps, because the size of other programs' fields is unknown before they are read
+  while not isOver do
     local page = redis.call('HSCAN', states, from, 'COUNT', SCANNED)
     for at = 1, #page[2], 2 do
       local group = page[2][at]
@@ -38,7 +38,8 @@ if phase == 's' then
       if #group > 0 and #group <= LONGEST and not isWaiting(group) then reply[#reply + 1] = group end
     end
     from, scanned = page[1], scanned + SCANNED
-  until from == '0' or scanned >= count or bytes > MOST_BYTES
+    isOver = from == '0' or scanned >= count or bytes > MOST_BYTES
+  end
   reply[1] = from == '0' and 'p-' or 's' .. from
 elseif phase == 'p' then
   local page, isCut = namesOf(count, function(many, rank) return redis.call('ZRANGEBYLEX', pauses, from, '+', 'LIMIT', rank, many) end)

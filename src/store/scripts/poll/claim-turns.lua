@@ -33,7 +33,7 @@ local function seat(names, deep)
       local isPaused = isPausedGroup(groups, group)
       if isPaused then most = 0 end
       local read = math.max(0, math.min(deep, most)) + 1
-      local ahead, isCut = headsOf(groups, group, read, areHeadsSmall)
+      local ahead, isCut = headsOf(groups, group, read, areHeadsSmall or #seats >= FIRST_READ and size <= SMALL)
       local one = {group = group, state = state, most = most, heads = ahead, next = 1, begun = 0, isPaused = isPaused, isMore = isCut or #ahead == read}
       push(seats, one)
       for _, head in ipairs(one.heads) do
@@ -188,10 +188,10 @@ end
 
 local function takeRound()
   local most = math.min(want - handed, SEATS)
-  local names = namesOf(most, function(many, from) return redis.call('ZRANGE', groups.turns, from, from + many - 1) end)
+  local names, areCut = namesOf(most, function(many, from) return redis.call('ZRANGE', groups.turns, from, from + many - 1) end)
   if #names == 0 then return false end
   local slots = math.max(want - handed, leastSlots)
-  local deep = (#names < most or most == 1) and math.ceil(math.min(slots, SLOTS) / #names) or 1
+  local deep = (#names < most and not areCut or most == 1) and math.ceil(math.min(slots, SLOTS) / #names) or 1
   if not areHeadsSmall then deep = math.min(deep, 2 * FIRST_READ) end
   local seats, isCut = seat(names, deep)
   if isCut then deep = 1 end
@@ -292,9 +292,9 @@ takeTurns = function()
   bringTurns(groups)
   -- All groups whose time has come get a turn before a message is handed out: otherwise another group could have two turns while they wait for one. Their
   -- messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it hands out nothing, and the next poll goes on.
-  local asleep, longBytes = redis.call('ZCOUNT', groups.wakes, '-inf', now), 0
+  local asleep, longBytes, woken, areCut = redis.call('ZCOUNT', groups.wakes, '-inf', now), 0, nil, false
   while asleep > 0 do
-    local woken = namesOf(TOGETHER, function(many, from) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', from, many) end)
+    woken, areCut = namesOf(TOGETHER, function(many, from) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', from, many) end)
     local turns = {}
     for _, group in ipairs(woken) do
       if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) else longBytes = longBytes + #group end
@@ -308,7 +308,7 @@ takeTurns = function()
   arePlain = redis.call('EXISTS', unpack(due)) > 0
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
-  if isFull or asleep > 0 and longBytes == 0 then return end -- messages do not wait until all large names are gone
+  if isFull or asleep > 0 and not areCut then return end -- messages do not wait until all large names are gone
   if not isOrdered(groups) then -- the next poll goes on
     changed = changed + 1
     handed = claimPlain(want, hand)
