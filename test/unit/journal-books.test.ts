@@ -233,6 +233,27 @@ describe('Books of the journal’s fault bench: what a changed message may be', 
     expect(allowed(touched, known({ losses, flow: inSql(16_000) }))).to.deep.equal(['first', '0', '1'])
   })
 
+  it('is due when a visibility ends, only if Redis went back to the moment in which a consumer had it', () => {
+    const judged = (losses: readonly Loss[], dueAt: number, attempts = 1): readonly string[] => {
+      const books = new Books()
+      const message = books.begin(ITEM, 'digest')
+      books.answered(message, { outcome: 'added', dueAt: 90_000 }, 9_900)
+      books.reschedules(message, 16_000, true)({ done: true, from: 10_000, to: 10_010 })
+      const { id, priority, headers } = ITEM
+      books.claimed({
+        ...{ id, priority, headers, lease: '1 a', attempt: 1 },
+        ...{ visibleAt: 16_000, polledAt: 16_001, digest: 'digest', at: 16_001 },
+      })
+      books.losses.push(...losses)
+      books.compare([message], [{ id, priority, headers, digest: 'digest', dueAt, attempts }], 'queue')
+      return books.problems.map(({ wrong }) => wrong)
+    }
+    expect(judged([WENT_BACK], 19_001)).to.deep.equal([])
+    expect(judged([WENT_BACK], 19_002), 'at another time').to.deep.equal(['changed'])
+    expect(judged([WENT_BACK], 19_001, 0), 'no consumer had it').to.deep.equal(['changed'])
+    expect(judged([], 19_001), 'Redis lost nothing').to.deep.equal(['changed'])
+  })
+
   it('is what SQL and Redis agreed on, whatever is lost later', () => {
     const versions = made([18_900, true])
     versions.agree('first')

@@ -1,5 +1,6 @@
 import {
   COMMAND_TIMEOUT_MS,
+  VISIBILITY_MS,
   type AddAnswer,
   type Claim,
   type Flow,
@@ -332,15 +333,21 @@ export class Books {
       if (isDead) return
       message.payloads.agree(there.digest)
       if (message.item.payload.kind === 'park') this.#compareParked(message, there)
-      else if (message.dues !== undefined) {
+      else if (message.dues !== undefined && !this.#wentBackToClaim(message, there)) {
         if (!message.dues.allowed(known).some((dueAt) => dueAt === there.dueAt || dueAt === NO_TIME))
           this.#wrong('changed', `${id} is due at ${there.dueAt}: ${story(message)}`)
         message.dues.agree(there.dueAt)
         if (there.dueAt !== message.soon) delete message.soon
-      } else if (message.dueAt !== undefined && there.dueAt !== message.dueAt)
+      } else if (message.dues === undefined && message.dueAt !== undefined && there.dueAt !== message.dueAt)
         this.#wrong('changed', `${id} is due at ${there.dueAt}, not at ${message.dueAt}`)
     })
     return missing
+  }
+
+  /** Whether Redis went back to the moment in which a consumer had the message: it is then due when that visibility ends. */
+  #wentBackToClaim({ deliveries }: Message, { dueAt, attempts }: Lying): boolean {
+    const isItsEnd = ({ polledAt }: Delivery): boolean => dueAt === polledAt + VISIBILITY_MS
+    return this.losses.length > 0 && attempts > 0 && deliveries.some(isItsEnd)
   }
 
   /** Checks all messages; `flows`: the changes in SQL of the messages that came again. */

@@ -7,12 +7,11 @@ import {
   type ReliableQueue,
   type Worker,
 } from '../../../src/index.js'
-import type { Job, Order, Payload } from './protocol.js'
+import { VISIBILITY_MS, type Job, type Order, type Payload } from './protocol.js'
 import { digestOf, machineNow, say, serve } from './serve.js'
 
 const LOOPS = 4
 const TAKE = 3
-const VISIBILITY_MS = 3_000
 const HANDLING_MS = 15
 const RETRY_MS = 100
 const AGAIN_MS = 100

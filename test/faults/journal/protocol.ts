@@ -1,5 +1,8 @@
 import type { ClientOptions } from '../../../src/index.js'
 
+/** How long a consumer has a message. */
+export const VISIBILITY_MS = 3_000
+
 /** The clients of the bench's processes wait so long for an answer, and may repeat what had none. */
 export const COMMAND_TIMEOUT_MS = 2_000
 
