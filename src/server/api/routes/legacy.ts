@@ -146,7 +146,7 @@ export function legacyRoutes(app: App, context: Context): void {
       if (ack === 'auto') {
         const [answer = 'lost'] = await topics.leases.acknowledge([lease])
         metrics.leases.inc({ operation: 'acknowledge', answer })
-        if (answer === 'ok') status = 'handled' // with a lost lease the message comes again
+        if (answer === 'ok') status = 'handled' // if the lease was lost, the queue delivers the message again
       } else void reply.header('Redelayed-Lease', lease)
       return reply.send({ id, topic, status, attempt, priority, dueAt, ...content })
     },
