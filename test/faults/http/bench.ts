@@ -242,7 +242,10 @@ export class HttpBench {
   }
 
   /** Load, the fault, the healing, everything handled to the end; and then what the books say. */
-  async round(fault: (bench: HttpBench) => Promise<void>, isRedisWell: boolean): Promise<Round> {
+  async round(
+    fault: (bench: HttpBench) => Promise<void>,
+    { isRedisWell = false, catchUpMs = 0 }: { isRedisWell?: boolean | undefined; catchUpMs?: number | undefined } = {},
+  ): Promise<Round> {
     const { books, traffic } = this
     const startedAt = performance.now()
     books.round++
@@ -268,7 +271,7 @@ export class HttpBench {
       traffic.produce(false)
       lagMs = allowedFor(lag.stop())
     }
-    books.judge({ isRedisWell, lagMs: () => Math.max(lagMs ?? 0, this.#toleratedMs) })
+    books.judge({ isRedisWell, lagMs: () => Math.max(lagMs ?? 0, this.#toleratedMs), catchUpMs })
     if (books.problems.length === 0) await this.#compare()
     if (books.problems.length === 0) await this.#final()
     const mine = [...books.messages.values()].filter(({ round }) => round === books.round)

@@ -8,6 +8,8 @@ export interface HttpFault {
   readonly name: string
   /** Redis and its connections work: no message comes late, early or twice. */
   readonly isRedisWell?: true
+  /** How long consumers may be behind after it: thousands of messages are accepted and due at once. */
+  readonly catchUpMs?: number
   /** CI has it, too. */
   readonly isShort?: true
   /** It takes minutes: only the long form has it. */
@@ -250,6 +252,7 @@ export const HTTP_FAULTS: readonly HttpFault[] = [
     needs: 'a server',
     isRedisWell: true,
     isLong: true,
+    catchUpMs: 20_000,
     fault: (bench) => stopSql(bench, 120_000, 150_000),
   },
   {

@@ -105,7 +105,7 @@ async function runOn(
 ): Promise<void> {
   let bench: HttpBench | undefined
   try {
-    for (const [at, { name, fault, isRedisWell = false }] of faults.entries()) {
+    for (const [at, { name, fault, isRedisWell = false, catchUpMs }] of faults.entries()) {
       let problems: readonly Problem[]
       let round: Round | undefined
       try {
@@ -113,7 +113,7 @@ async function runOn(
           where,
           ...(isShared && { toleratedMs: TOLERATED_MS, drainMs: PATIENT_DRAIN_MS }),
         })
-        round = await bench.round(fault, isRedisWell)
+        round = await bench.round(fault, { isRedisWell, catchUpMs })
         problems = round.problems
       } catch (error) {
         problems = [{ wrong: 'other', text: String(error instanceof Error ? error.stack : error) }]
@@ -151,7 +151,7 @@ export async function findHttpPlant(
   try {
     let problems: readonly Problem[] = []
     for (let rounds = 1; ; rounds++) {
-      problems = (await bench.round(shows.fault, false)).problems
+      problems = (await bench.round(shows.fault)).problems
       const found = problems.find(({ wrong }) => wrong === foundAs)
       if (found !== undefined || problems.length > 0 || rounds === PLANT_ROUNDS)
         return { plant, kind, rounds, found, others: problems }
