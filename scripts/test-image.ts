@@ -103,6 +103,7 @@ async function baseImage(docker: string): Promise<readonly string[] | undefined>
   importLocalNode(docker, name)
   // the network of an engine without a firewall leads nowhere
   const network = ['--network', 'host']
+  await run(docker, ['run', '--rm', name, 'npm', '--version'])
   try {
     await run(docker, ['run', '--rm', ...network, name, 'npm', 'view', 'ioredis', 'version'])
   } catch {

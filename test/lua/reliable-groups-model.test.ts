@@ -711,7 +711,7 @@ describe('groups, tasks, limits, pauses and batches together', () => {
     it('the model finds a poll that hands out messages while groups are to have their turns', async () => {
       const planted = plantLua(
         slow.poll.source,
-        'if isFull or $asleep > 0 and not $areCut then return end',
+        'if isFull or $asleep > 0 and not ($areCut or $longBytes > BYTES) then return end',
         'if isFull then return end',
       )
       const scripts = { ...slow, poll: { ...slow.poll, source: planted } }

@@ -410,6 +410,23 @@ describe('messages with groups', () => {
     expect(polled).to.deep.equal([[], ['x']])
   })
 
+  for (const [what, lengths] of [
+    ['a thousand names of 4 KB', Array<number>(1_000).fill(4_000)],
+    ['long names behind short ones', [...Array<number>(87).fill(10), ...Array<number>(20).fill(100_000)]],
+  ] as const) {
+    it(`have their messages handed out before all names of other programs are removed: ${what}`, async () => {
+      const queue = await made()
+      await add(queue, [{ id: 'x', group: 'a' }])
+      const names = lengths.map((length, n) => `${n} `.padEnd(length, 'x'))
+      await rig.redis.zadd(queue.keys.groupWakes, ...names.flatMap((name, n) => [n + 1, name]))
+      const polled = await poll(queue, { budgetUs: 10_000_000 })
+      expect({ polled: ids(polled), hasMore: (await rig.redis.zcard(queue.keys.groupWakes)) > 0 }).to.deep.equal({
+        polled: ['x'],
+        hasMore: true,
+      })
+    })
+  }
+
   it('do not hinder the removal of as many completed messages as are added, however long their ids are', async () => {
     const queue = await made({ keepCompleted: '100' })
     for (let round = 0; round < 3; round++) {

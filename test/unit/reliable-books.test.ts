@@ -233,6 +233,8 @@ describe('the books of the reliable fault bench', () => {
     expect(heard(moved, ['changed', 'high', true, 598])).to.equal(1)
     expect(heard(moved, ['changed', 'high', true, 599]), 'it was moved there').to.equal(0)
     expect(heard(moved), 'it was moved there, when is unknown').to.equal(0)
+    const later: Entry = ['changing', 'high', 'move', 0, 602]
+    expect(heard(later, ['changed', 'high', true, 610]), 'after its claim').to.equal(1)
     const removed: Entry[] = [
       ['changing', 'high', 'remove', 0, 400],
       ['changed', 'high', true, 410],

@@ -61,7 +61,7 @@ class Instance {
 
   /** @returns its exit code */
   async stop(): Promise<number | null> {
-    if (this.#child.exitCode !== null) return this.#child.exitCode
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return this.#child.exitCode
     const ended = new Promise<number | null>((resolve) => this.#child.once('close', resolve))
     this.#child.kill('SIGTERM')
     return ended
@@ -85,7 +85,7 @@ describe('a service that finds Redis through sentinels, by TLS', function () {
       setup = await startSentinel({ tls: files })
     } catch (error) {
       // Debian's server has TLS, and so has that of CI
-      if (!/tls-port|openssl|ENOENT/.test(String(error))) throw error
+      if (process.env['CI'] !== undefined || !/tls-port|openssl ENOENT/.test(String(error))) throw error
       console.log('        SKIPPED: no openssl, or a redis-server without TLS.')
       this.skip()
     }

@@ -297,8 +297,9 @@ function disorderOf(histories: ReadonlyMap<string, History>): string[] {
  * From when on a message is surely in its place: a removed message that is restored has the time at which it was visible before, and a call
  * that is repeated after a lost reply is later than the client knows.
  */
-function inPlaceFrom({ change }: History): number {
-  if (change === undefined) return 0
+function inPlaceFrom({ change, deliveries }: History): number {
+  const claimedAt = deliveries[0]?.from ?? Infinity
+  if (change === undefined || change.sentAt > claimedAt) return 0
   const { heardAt = Infinity, restored = { heardAt } } = change
   return Math.max(heardAt, restored.heardAt ?? Infinity)
 }

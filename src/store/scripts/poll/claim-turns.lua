@@ -291,7 +291,8 @@ end
 takeTurns = function()
   bringTurns(groups)
   -- All groups whose time has come get a turn before a message is handed out: otherwise another group could have two turns while they wait for one. Their
-  -- messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it hands out nothing, and the next poll goes on.
+  -- messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it hands out nothing, and the next poll goes on; but
+  -- behind many bytes of long names, which another program wrote, it hands out the messages of those that have a turn.
   local asleep, longBytes, woken, areCut = redis.call('ZCOUNT', groups.wakes, '-inf', now), 0, nil, false
   while asleep > 0 do
     woken, areCut = namesOf(TOGETHER, function(many, from) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', from, many) end)
@@ -308,7 +309,7 @@ takeTurns = function()
   arePlain = redis.call('EXISTS', unpack(due)) > 0
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
-  if isFull or asleep > 0 and not areCut then return end -- messages do not wait until all large names are gone
+  if isFull or asleep > 0 and not (areCut or longBytes > BYTES) then return end -- messages do not wait until all long names are gone
   if not isOrdered(groups) then -- the next poll goes on
     changed = changed + 1
     handed = claimPlain(want, hand)
