@@ -10,7 +10,7 @@ import { Redis } from 'ioredis'
 import { findServerBin, startServer } from '../scripts/redis.js'
 import { commitRatios, compareWithCommitted, worthAnotherLook } from './lib/committed.js'
 import { writeDocs } from './lib/docs.js'
-import { commitOf } from './lib/machine.js'
+import { codeOf } from './lib/machine.js'
 import { plot } from './lib/plots.js'
 import { environment, save, tableOfGoals, type Finished, type Run } from './lib/report.js'
 import { OutOfTime, RunState, type Measurement } from './lib/run-state.js'
@@ -101,11 +101,12 @@ async function run(serverBin: string): Promise<number> {
     const measurements = state.of(key)
     const picture = await plot(scenario, result, curvesOf(measurements))
     if (picture !== undefined) pictures.set(scenario.name, picture)
+    state.end(key)
     return { scenario, result, measurements }
   }
   const soFar = (): Run => {
     const missing = chosen.filter(({ name }) => !finished.some(({ scenario }) => scenario.name === name))
-    return { env, stem, finished, missing: missing.map(({ name }) => name), pictures }
+    return { env, stem, places: state.places, finished, missing: missing.map(({ name }) => name), pictures }
   }
 
   await warmUp({ serverBin })
@@ -142,15 +143,18 @@ async function run(serverBin: string): Promise<number> {
 }
 
 async function stateOf(): Promise<RunState> {
-  const file = fileURLToPath(new URL(`../.cache/bench/${given.quick ? 'quick' : 'run'}.jsonl`, import.meta.url))
-  const commit = commitOf()
+  // a long run's is among the results, so that it can be committed and go on elsewhere
+  const file = fileURLToPath(
+    new URL(given.quick ? '../.cache/bench/quick.jsonl' : 'results/run.jsonl', import.meta.url),
+  )
+  const code = codeOf()
   const before = given.resume ? RunState.resume(file, budget) : undefined
   if (before !== undefined) {
-    const begun = before.head.env.commit
-    if (begun !== commit) {
+    const begun = before.head.env
+    if (begun.code !== code.code) {
       stop(
         2,
-        `That run is of commit ${begun}, and this is ${commit}: one run is of one commit. Without --resume another one begins.`,
+        `That run is of commit ${begun.commit} (code ${begun.code}), and this is ${code.commit} (code ${code.code}): one run is of one code. Without --resume another one begins.`,
       )
     }
     return before
@@ -159,7 +163,7 @@ async function stateOf(): Promise<RunState> {
   const packageVersion = (name: string): string =>
     (createRequire(import.meta.url)(`${name}/package.json`) as { version: string }).version
   const args = process.argv.slice(2).filter((arg) => arg !== '--resume')
-  const env = environment(commit, ['npm run bench --', ...args].join(' '), runs, {
+  const env = environment(code, ['npm run bench --', ...args].join(' '), runs, {
     redis: /^(?:redis|valkey)_version:(\S+)/m.exec(info)?.[1] ?? 'unknown',
     ioredis: packageVersion('ioredis'),
     bullmq: packageVersion('bullmq'),

@@ -81,7 +81,7 @@ function readme({ env, stem, finished, pictures }: Run): string[] {
   return [
     picture('burst-until-taken', '50,000 messages due at once, until the last is taken, by promise'),
     '',
-    `Medians of up to ${env.runs} rounds of [one run](benchmarks/results/${stem}.md) of commit ${env.commit}, on one machine of two cores that server, producers and consumers share: trust the ratios, not the rates. Each row compares queues of one promise, because a take that keeps and acknowledges the message does more work than one that only removes it.`,
+    `Medians of up to ${env.runs} rounds of [one run](benchmarks/results/${stem}.md) of commit ${env.commit}, each row on one machine of two cores that server, producers and consumers share: trust the ratios, not the rates. Each row compares queues of one promise, because a take that keeps and acknowledges the message does more work than one that only removes it.`,
     '',
     '| | promise | redelayed | nearest rival | BullMQ |',
     '|---|---|---:|---:|---:|',
@@ -92,11 +92,11 @@ function readme({ env, stem, finished, pictures }: Run): string[] {
 }
 
 function performancePage(run: Run): string[] {
-  const { env, stem, finished, pictures } = run
+  const { env, stem, places, finished, pictures } = run
   const planning = finished.find(({ scenario }) => scenario.name === 'planning')?.result.text ?? []
   const goals = tableOfGoals(finished).slice(2) // it has a heading there
   return [
-    `All figures are of [one run](../benchmarks/results/${stem}.md) of commit ${env.commit}, begun on ${env.date.slice(0, 16).replace('T', ' ')} UTC with up to ${env.runs} rounds of each scenario. ${env.machine}; ${Object.entries(
+    `All figures are of [one run](../benchmarks/results/${stem}.md) of commit ${env.commit}, begun on ${env.date.slice(0, 16).replace('T', ' ')} UTC with up to ${env.runs} rounds of each scenario. ${env.machine}${places.length > 1 ? `, and ${places.length - 1} more like it, each scenario on one of them` : ''}; ${Object.entries(
       env.versions,
     )
       .map(([name, version]) => `${name} ${version}`)

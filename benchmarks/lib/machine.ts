@@ -1,7 +1,8 @@
-/** How much of the machine others had, before and while something was measured. */
+/** The machine and the code that are measured, and how much of the machine others had before and meanwhile. */
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { loadavg } from 'node:os'
+import { arch, cpus, hostname, loadavg, platform, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
 interface Ticks {
@@ -39,14 +40,45 @@ export function watchMachine(): () => Conditions {
   }
 }
 
-/** The commit that is measured, with a word where the files differ from it; results do not count. */
-export function commitOf(): string {
+export interface Place {
+  /** Another one after each start of a machine. */
+  readonly boot: string
+  readonly machine: string
+  readonly since: string
+}
+
+export function thisPlace(): Place {
+  return { boot: bootOf(), machine: machineName(), since: new Date().toISOString() }
+}
+
+export function machineName(): string {
+  const [cpu] = cpus()
+  return `${platform()} ${arch()}, ${cpus().length} x ${cpu?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB`
+}
+
+function bootOf(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return hostname()
+  }
+}
+
+/** What a figure depends on: neither pages nor results, nor the service. */
+const MEASURED = ['src', 'benchmarks', 'package-lock.json', ':!src/server', ':!benchmarks/results', ':!*.md']
+
+/** What is measured: its commit, a word where files differ from it, and a hash by which a later commit that only adds pages is known to be the same. */
+export function codeOf(): { readonly commit: string; readonly code: string } {
   const cwd = fileURLToPath(new URL('../..', import.meta.url))
   const git = (...args: string[]): string => execFileSync('git', args, { cwd, encoding: 'utf8' }).trim()
   try {
-    const changed = git('status', '--porcelain', '--', '.', ':!benchmarks/results')
-    return git('rev-parse', '--short=12', 'HEAD') + (changed === '' ? '' : ', with changes')
+    const differs = git('status', '--porcelain', '--', ...MEASURED) !== ''
+    const files = git('ls-files', '--stage', '--', ...MEASURED)
+    return {
+      commit: git('rev-parse', '--short=12', 'HEAD') + (differs ? ', with changes' : ''),
+      code: createHash('sha256').update(files).digest('hex').slice(0, 12) + (differs ? ', with changes' : ''),
+    }
   } catch {
-    return 'unknown'
+    return { commit: 'unknown', code: 'unknown' }
   }
 }

@@ -1,11 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { arch, cpus, loadavg, platform, totalmem } from 'node:os'
+import { loadavg } from 'node:os'
 import { join } from 'node:path'
+import { machineName, type Place } from './machine.js'
 import { stringify, type Measurement } from './run-state.js'
 import { median, present, type Goal, type Row, type Scenario, type ScenarioResult } from './scenario.js'
 
 export interface Environment {
   readonly commit: string
+  /** A hash of what was measured. */
+  readonly code: string
   readonly command: string
   readonly date: string
   readonly machine: string
@@ -15,17 +18,17 @@ export interface Environment {
 }
 
 export function environment(
-  commit: string,
+  { commit, code }: Pick<Environment, 'commit' | 'code'>,
   command: string,
   runs: number,
   versions: Record<string, string>,
 ): Environment {
-  const [cpu] = cpus()
   return {
     commit,
+    code,
     command,
     date: new Date().toISOString(),
-    machine: `${platform()} ${arch()}, ${cpus().length} x ${cpu?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+    machine: machineName(),
     loadBefore: loadavg()
       .map((load) => load.toFixed(2))
       .join(' '),
@@ -43,6 +46,7 @@ export interface Finished {
 export interface Run {
   readonly env: Environment
   readonly stem: string
+  readonly places: readonly Place[]
   readonly finished: readonly Finished[]
   /** Scenarios that were asked for and have not ended. */
   readonly missing: readonly string[]
@@ -50,7 +54,7 @@ export interface Run {
   readonly pictures: ReadonlyMap<string, string>
 }
 
-export function markdown({ env, stem, finished, missing, pictures }: Run): string {
+export function markdown({ env, stem, places, finished, missing, pictures }: Run): string {
   const lines = [
     '# Benchmark results',
     '',
@@ -60,13 +64,22 @@ export function markdown({ env, stem, finished, missing, pictures }: Run): strin
       .map(([name, version]) => `${name} ${version}`)
       .join(', ')}.`,
     `Medians of ${env.runs} rounds, or as many as a scenario says; in brackets the lowest and the highest. The file beside this one has every round, with the load and the steal of the machine.`,
+    ...(places.length > 1 ? whereabouts(places) : []),
     ...(env.command.includes('--quick') ? ['A quick run: fewer messages than the descriptions say.'] : []),
     ...(missing.length === 0
       ? []
       : ['', `**This run is not complete: it ended before ${missing.join(', ')}.** What it measured stays.`]),
   ]
   for (const { scenario, result, measurements } of finished) {
-    lines.push('', `## ${scenario.name}`, '', scenario.description, '', ...circumstances(measurements), '')
+    lines.push(
+      '',
+      `## ${scenario.name}`,
+      '',
+      scenario.description,
+      '',
+      ...circumstances(measurements, places.length),
+      '',
+    )
     lines.push(...table(scenario, result))
     if (pictures.has(scenario.name)) lines.push(`![${scenario.name}](${pictureName(stem, scenario.name)})`, '')
     for (const note of result.notes ?? []) lines.push(`- ${note}`)
@@ -79,7 +92,12 @@ export function markdown({ env, stem, finished, missing, pictures }: Run): strin
   return `${lines.join('\n').replaceAll(/\n{3,}/g, '\n\n')}\n`
 }
 
-function circumstances(measurements: readonly Measurement[]): string[] {
+function whereabouts(places: readonly Place[]): string[] {
+  const list = places.map(({ machine, since }, index) => `${index + 1}. ${machine}, since ${since}`)
+  return ['', 'The run was on these machines, one after the other, and each scenario on one of them:', '', ...list, '']
+}
+
+function circumstances(measurements: readonly Measurement[], places: number): string[] {
   if (measurements.length === 0) return []
   const seconds = measurements.reduce((sum, one) => sum + one.seconds, 0)
   const spread = (values: readonly number[]): string =>
@@ -87,8 +105,9 @@ function circumstances(measurements: readonly Measurement[]): string[] {
   const rounds = Math.max(...measurements.map(({ round }) => round))
   const loads = spread(measurements.map(({ load }) => load))
   const steals = spread(measurements.map(({ stealPercent }) => stealPercent))
+  const where = places > 1 ? `Machine ${measurements[0]?.place ?? 1}, ` : ''
   return [
-    `${rounds} round${rounds === 1 ? '' : 's'}, ${format(Math.round(seconds))} s; load before a measurement ${loads}, steal in one ${steals} %.`,
+    `${where}${rounds} round${rounds === 1 ? '' : 's'}, ${format(Math.round(seconds))} s; load before a measurement ${loads}, steal in one ${steals} %.`,
   ]
 }
 
@@ -152,7 +171,7 @@ export function format(value: number): string {
 }
 
 export function save(dir: string, run: Run): void {
-  const { env, stem, finished, missing, pictures } = run
+  const { env, stem, places, finished, missing, pictures } = run
   mkdirSync(join(dir, 'plots', stem), { recursive: true })
   const scenarios = finished.map(({ scenario: { name, description, promise, maxRuns }, result, measurements }) => ({
     name,
@@ -164,7 +183,7 @@ export function save(dir: string, run: Run): void {
   }))
   writeFileSync(
     join(dir, `${stem}.json`),
-    `${stringify({ ...env, isComplete: missing.length === 0, missing, scenarios }, 2)}\n`,
+    `${stringify({ ...env, places, isComplete: missing.length === 0, missing, scenarios }, 2)}\n`,
   )
   writeFileSync(join(dir, `${stem}.md`), markdown(run))
   for (const [name, svg] of pictures) writeFileSync(join(dir, pictureName(stem, name)), `${svg}\n`)

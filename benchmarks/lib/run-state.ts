@@ -1,10 +1,11 @@
 /**
- * A run as a file of lines: the first says what is run, each other one is a measurement, written when it has ended. So a run can
- * be stopped at any moment and gone on with in another call, and what was measured stays, also what failed or was slow.
+ * A run as a file of lines: the first says what is run; the others say where it is run, what was measured, and which scenario has ended,
+ * each written when it happens. So a run can be stopped at any moment and gone on with in another call, and what was measured stays, also
+ * what failed or was slow. Another machine measures an unfinished scenario again from its beginning: subjects are compared on one machine only.
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { watchMachine, type Conditions } from './machine.js'
+import { thisPlace, watchMachine, type Conditions, type Place } from './machine.js'
 import type { Environment } from './report.js'
 import type { Figures, Point } from './scenario.js'
 
@@ -24,6 +25,8 @@ export interface Measurement extends Conditions {
   readonly scenario: string
   readonly subject: string
   readonly round: number
+  /** Of the run's places, from 1. */
+  readonly place: number
   readonly at: string
   readonly seconds: number
   readonly figures?: Figures
@@ -31,6 +34,9 @@ export interface Measurement extends Conditions {
   /** Why there are no figures. */
   readonly error?: string
 }
+
+/** What the file has after its first line. */
+type Line = Measurement | { readonly place: Place } | { readonly ended: string }
 
 /** The time of this call is over, and the next measurement is for the next one. */
 export class OutOfTime extends Error {
@@ -40,30 +46,40 @@ export class OutOfTime extends Error {
 export class RunState {
   readonly head: Head
   readonly #file: string
-  readonly #measurements: Measurement[]
+  readonly #places: Place[] = []
+  readonly #measurements: Measurement[] = []
+  readonly #ended = new Set<string>()
   readonly #endAt: number
   #curves: Record<string, readonly Point[]> = {}
 
-  private constructor(file: string, head: Head, measurements: Measurement[], budgetSeconds: number) {
+  private constructor(file: string, head: Head, lines: readonly Line[], budgetSeconds: number) {
     this.#file = file
     this.head = head
-    this.#measurements = measurements
+    for (const line of lines) this.#keep(line)
     this.#endAt = performance.now() + budgetSeconds * 1_000
   }
 
   /** Begins a run; one that was not ended is kept beside it. */
-  static begin(file: string, head: Head, budgetSeconds: number): RunState {
+  static begin(file: string, head: Head, budgetSeconds: number, place: Place = thisPlace()): RunState {
     mkdirSync(dirname(file), { recursive: true })
     if (existsSync(file)) renameSync(file, `${file}.${read(file).head.env.date.replaceAll(':', '-')}`)
-    writeFileSync(file, `${stringify(head)}\n`)
-    return new RunState(file, head, [], budgetSeconds)
+    const state = new RunState(file, head, [{ place }], budgetSeconds)
+    state.#write()
+    return state
   }
 
-  static resume(file: string, budgetSeconds: number): RunState | undefined {
+  static resume(file: string, budgetSeconds: number, place: Place = thisPlace()): RunState | undefined {
     if (!existsSync(file)) return undefined
-    const { head, measurements } = read(file)
-    writeFileSync(file, [head, ...measurements].map((line) => `${stringify(line)}\n`).join('')) // without half a line at its end
-    return new RunState(file, head, measurements, budgetSeconds)
+    const { head, lines } = read(file)
+    const state = new RunState(file, head, lines, budgetSeconds)
+    if (state.#places.at(-1)?.boot !== place.boot) state.#move(place)
+    state.#write() // without half a line at its end
+    return state
+  }
+
+  /** In the order in which the run was on them. */
+  get places(): readonly Place[] {
+    return this.#places
   }
 
   get measurements(): readonly Measurement[] {
@@ -74,15 +90,21 @@ export class RunState {
     return this.#measurements.filter((one) => one.scenario === scenario)
   }
 
+  /** All of the scenario is measured, so that it stays when the run goes on on another machine. */
+  end(scenario: string): void {
+    if (!this.#ended.has(scenario)) this.#append({ ended: scenario })
+  }
+
   async measured(
     scenario: string,
     subject: string,
     round: number,
     measure: () => Promise<Figures>,
   ): Promise<Measurement> {
-    const isIt = (one: Measurement): boolean =>
-      one.scenario === scenario && one.subject === subject && one.round === round && one.figures !== undefined
-    const before = this.#measurements.find(isIt)
+    const isDone = (one: Measurement): boolean => one.figures !== undefined || this.#ended.has(scenario)
+    const before = this.#measurements.findLast(
+      (one) => one.scenario === scenario && one.subject === subject && one.round === round && isDone(one),
+    )
     if (before !== undefined) return before
     if (performance.now() >= this.#endAt) throw new OutOfTime('the time of this call is over')
     const [at, started, ended] = [new Date().toISOString(), performance.now(), watchMachine()]
@@ -92,21 +114,45 @@ export class RunState {
       (error: unknown) => ({ error: String(error) }),
     )
     const seconds = (performance.now() - started) / 1_000
-    const measurement = { scenario, subject, round, at, seconds, ...ended(), ...outcome }
-    this.#measurements.push(measurement)
-    appendFileSync(this.#file, `${stringify(measurement)}\n`)
+    const place = this.#places.length
+    const measurement = { scenario, subject, round, place, at, seconds, ...ended(), ...outcome }
+    this.#append(measurement)
     return measurement
   }
 
   curve(subject: string, points: readonly Point[]): void {
     this.#curves[subject] = points
   }
+
+  #move(place: Place): void {
+    const ended = this.#measurements.filter(({ scenario }) => this.#ended.has(scenario))
+    this.#measurements.splice(0, Infinity, ...ended)
+    this.#keep({ place })
+  }
+
+  #keep(line: Line): void {
+    if ('ended' in line) this.#ended.add(line.ended)
+    else if ('scenario' in line) this.#measurements.push(line)
+    else this.#places.push(line.place)
+  }
+
+  #append(line: Line): void {
+    this.#keep(line)
+    appendFileSync(this.#file, `${stringify(line)}\n`)
+  }
+
+  #write(): void {
+    const places = this.#places.map((place) => ({ place }))
+    const ended = Array.from(this.#ended, (scenario) => ({ ended: scenario }))
+    const lines = [this.head, ...places, ...this.#measurements, ...ended]
+    writeFileSync(this.#file, lines.map((line) => `${stringify(line)}\n`).join(''))
+  }
 }
 
-function read(file: string): { head: Head; measurements: Measurement[] } {
-  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1) // the last line is empty, or was not written whole
-  const [head, ...measurements] = lines.map((line) => JSON.parse(line, revive) as unknown)
-  return { head: head as Head, measurements: measurements as Measurement[] }
+function read(file: string): { head: Head; lines: Line[] } {
+  const texts = readFileSync(file, 'utf8').split('\n').slice(0, -1) // the last line is empty, or was not written whole
+  const [head, ...lines] = texts.map((text) => JSON.parse(text, revive) as unknown)
+  return { head: head as Head, lines: lines as Line[] }
 }
 
 /** JSON has no word for what is not a finite number. */

@@ -17,9 +17,12 @@ import {
 
 const HEAD = {
   stem: 'one',
-  env: environment('abc', 'npm run bench', 2, {}),
+  env: environment({ commit: 'abc', code: '123' }, 'npm run bench', 2, {}),
   options: { quick: false, only: undefined, runs: 2 },
 }
+
+const FIRST = { boot: 'one', machine: 'linux, 2 x A', since: '2026-01-01' }
+const SECOND = { boot: 'two', machine: 'linux, 2 x B', since: '2026-01-02' }
 
 describe('a run of the benchmarks', () => {
   let dir: string
@@ -61,6 +64,33 @@ describe('a run of the benchmarks', () => {
     const state = RunState.resume(file, Infinity)
     await state?.measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
     expect(state?.of('s').map(({ error, figures }) => error ?? figures)).to.deep.equal(['Error: gone', { ms: 3 }])
+  })
+
+  it('keeps a failure of a scenario that has ended', async () => {
+    const first = RunState.begin(file, HEAD, Infinity)
+    await first.measured('s', 'a', 1, () => Promise.reject(new Error('gone')))
+    first.end('s')
+    const state = RunState.resume(file, Infinity)
+    expect((await state?.measured('s', 'a', 1, notMeasured))?.error).to.include('gone')
+  })
+
+  it('measures an unfinished scenario again on another machine, and only that one', async () => {
+    const first = RunState.begin(file, HEAD, Infinity, FIRST)
+    await first.measured('whole', 'a', 1, () => Promise.resolve({ ms: 1 }))
+    first.end('whole')
+    await first.measured('part', 'a', 1, () => Promise.resolve({ ms: 2 }))
+    expect(RunState.resume(file, Infinity, FIRST)?.of('part'), 'on the same machine').to.have.length(1)
+    const second = RunState.resume(file, Infinity, SECOND)
+    expect(second?.places).to.deep.equal([FIRST, SECOND])
+    expect(second?.of('part')).to.deep.equal([])
+    await second?.measured('whole', 'a', 1, notMeasured)
+    await second?.measured('part', 'a', 1, () => Promise.resolve({ ms: 3 }))
+    const third = RunState.resume(file, Infinity, SECOND)
+    expect(third?.measurements.map(({ place, figures }) => [place, figures])).to.deep.equal([
+      [1, { ms: 1 }],
+      [2, { ms: 3 }],
+    ])
+    expect(third?.places).to.have.length(2)
   })
 
   it('reads a file whose last line was not written whole', async () => {
@@ -123,6 +153,7 @@ describe('figures of the benchmarks', () => {
     return {
       env: HEAD.env,
       stem: 'one',
+      places: [FIRST],
       finished: [{ scenario, result, measurements: [] }],
       missing,
       pictures: new Map(),
@@ -140,6 +171,15 @@ describe('figures of the benchmarks', () => {
 
   it('are not shown without a promise', () => {
     expect(() => markdown(runOf([{ subject: 'ours', figures: { rate: [1] } }], []))).to.throw('what does ours promise?')
+  })
+
+  it('show on which machine a scenario was measured, where there were several', () => {
+    const run = runOf(rows, [])
+    const measurement = { scenario: 'burst', subject: 'ours', round: 1, at: '', seconds: 1, load: 0, stealPercent: 0 }
+    const finished = run.finished.map((one) => ({ ...one, measurements: [{ ...measurement, place: 2 }] }))
+    expect(markdown({ ...run, finished })).not.to.include('Machine')
+    const page = markdown({ ...run, finished, places: [FIRST, SECOND] })
+    expect(page).to.include('2. linux, 2 x B, since 2026-01-02').and.to.include('Machine 2, 1 round')
   })
 
   it('show that a run did not end', () => {
