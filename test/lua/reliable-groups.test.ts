@@ -381,11 +381,12 @@ describe('messages with groups', () => {
     await poll(queue, { count: 100, budgetUs: 0 })
     const keys = [queue.keys.groupWakes, queue.keys.groupTurns]
     const sizes = () => Promise.all(keys.map((key) => rig.redis.zcard(key)))
-    expect(await sizes(), 'groups with a turn do not wait for all names').to.deep.equal([36, 37])
+    expect(await sizes(), 'four, and one where groups with a turn do not wait for all names').to.deep.equal([36, 40])
     const claimed: string[] = []
-    for (let n = 0; n < 9; n++) claimed.push(...ids(await poll(queue, { count: 100, budgetUs: 0 })))
-    expect({ sizes: await sizes(), claimed }).to.deep.equal({ sizes: [0, 1], claimed: [] })
-    for (let n = 0; n < 2; n++) claimed.push(...ids(await poll(queue, { count: 100, budgetUs: 0 })))
+    let polls = 1
+    for (; claimed.length === 0 && polls < 40; polls++)
+      claimed.push(...ids(await poll(queue, { count: 100, budgetUs: 0 })))
+    expect(polls).to.be.within(11, 22)
     expect(claimed).to.deep.equal(['x'])
   })
 
@@ -450,12 +451,12 @@ describe('messages with groups', () => {
     const names = Array.from({ length: 20 }, (_, n) => `${n}${'x'.repeat(100_000)}`)
     await rig.redis.zadd(queue.keys.groupTurns, ...names.flatMap((name) => [9e15, name]))
     const [left, claimed]: [number[], string[]] = [[], []]
-    for (let n = 0; n < 3; n++) {
+    for (let n = 0; n < 4; n++) {
       claimed.push(...ids(await poll(queue, { budgetUs: 0 })))
       left.push(await rig.redis.zcount(queue.keys.groupTurns, 1e6, '+inf'))
     }
     expect(claimed).to.deep.equal(['x'])
-    expect(left, 'four before the turns, and four as turns, the first time with x').to.deep.equal([13, 5, 0])
+    expect(left, 'four before the turns, and one as turn, the first time with x').to.deep.equal([15, 10, 5, 0])
   })
 
   it('have large names read once, also the names of future times', async () => {

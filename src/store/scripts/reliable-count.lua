@@ -60,8 +60,8 @@ if settings.tasks then
     -- from the first message of one task to that of the next, also of tasks that another program has removed from the paused ones
     local from = aside.text
     while here > 0 do
-      local score = tonumber(redis.call('ZRANGEBYSCORE', schedule, from, aside.to, 'WITHSCORES', 'LIMIT', 0, 1)[2])
-      if not score then break end
+      local score = tonumber(namesOf(1, function() return redis.call('ZRANGEBYSCORE', schedule, from, aside.to, 'WITHSCORES', 'LIMIT', 0, 1) end, 2, true)[2])
+      if not score then break end -- or it is behind names that are too large to read
       if not first or aside.whenOf(score) < first then first = aside.whenOf(score) end
       local number = math.floor((score - aside.from) / 2 / aside.span)
       list(number)

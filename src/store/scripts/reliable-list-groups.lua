@@ -18,7 +18,7 @@ local reply = {''}
 
 local function isWaiting(group)
   local prefix = string.char(#group) .. group
-  return #redis.call('ZRANGEBYLEX', order, '[' .. prefix, '(' .. prefix .. ':', 'LIMIT', 0, 1) > 0
+  return redis.call('ZLEXCOUNT', order, '[' .. prefix, '(' .. prefix .. ':') > 0
 end
 
 -- The start of a range after all members with a prefix; nothing if there is none.
@@ -50,9 +50,10 @@ elseif phase == 'p' then
 else
   from = phase and from or '-'
   for _ = 1, count do
-    local member = redis.call('ZRANGEBYLEX', order, from, '+', 'LIMIT', 0, 1)[1]
+    local page, isCut = namesOf(1, function() return redis.call('ZRANGEBYLEX', order, from, '+', 'LIMIT', 0, 1) end, 1, true)
+    local member = page[1]
     if not member then
-      from = nil
+      if not isCut then from = nil end
       break
     end
     local size = string.byte(member, 1) or 0
@@ -60,8 +61,8 @@ else
     if size > 0 and #group == size then
       reply[#reply + 1] = group
       from = behind(prefix)
-    else -- of another program
-      from = '(' .. member
+    else -- of another program; no name of a group is empty
+      from = size == 0 and '[\1' or '(' .. member
     end
     if not from then break end
   end

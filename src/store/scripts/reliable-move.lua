@@ -96,7 +96,7 @@ local function moveOne(id)
   if not isGrouped and not redis.call('ZSCORE', due, id) then return end
   if redis.call('HEXISTS', messages, id) == 0 then -- the schedule has an id without a message
     gone = gone + redis.call('ZREM', due, id) + redis.call('ZREM', groups.schedule, id)
-    if ended then ended[#ended + 1] = id end
+    noteEnded(ended, id)
     return
   end
   if redis.call('HEXISTS', targetMessages, id) == 1 then
@@ -127,7 +127,7 @@ local function moveOne(id)
   redis.call('HDEL', deliveries, id)
   redis.pcall('HDEL', failures, id)
   moved, arrived[#arrived + 1] = moved + 1, id
-  if ended then ended[#ended + 1] = id end
+  noteEnded(ended, id)
   if log then noteChange(log, 'm,,,', id, ARGV[5]) end
   if targetLog then noteChange(targetLog, group and groupedHead or targetHead, id, targetLog.records and record) end
 end

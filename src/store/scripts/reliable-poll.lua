@@ -197,7 +197,7 @@ local left = settings.batched and {expired = {}, dead = {}, removed = {}}
 
 -- Forgets ids that are in a schedule without a message; together, because there can be any number.
 local function forget(ids)
-  for n = 1, left and #ids or 0 do left.removed[#left.removed + 1] = ids[n] end
+  for n = 1, left and #ids or 0 do noteEnded(left.removed, ids[n]) end
   redis.call('HDEL', deliveries, unpack(ids))
   redis.pcall('HDEL', failures, unpack(ids))
 end

@@ -95,7 +95,7 @@ local function endOf(id, attempts, expires, limit)
   if expires and expires <= now then
     deadLetter(queue, nil, id, now)
     expired = expired + 1
-    if left then left.expired[#left.expired + 1] = id end
+    if left then noteEnded(left.expired, id) end
     if log then noteChange(log, 'e,,,', id) end
   elseif attempts < (limit or limitOfAll) then
     return nil
@@ -106,9 +106,9 @@ local function endOf(id, attempts, expires, limit)
       return 'kept'
     end
     deadLettered = deadLettered + 1
-    if left then left.dead[#left.dead + 1] = id end
+    if left then noteEnded(left.dead, id) end
     if log then noteChange(log, changeHead('d', attempts), id) end
   end
-  if ended then ended[#ended + 1] = id end
+  if ended then noteEnded(ended, id) end
   return 'gone'
 end

@@ -6,11 +6,15 @@ local function forgetCompleted(completed, completedAt, ids)
   redis.pcall('ZREM', completedAt, unpack(ids))
 end
 
+-- Adds the id of a message that has ended to a list, if there is one. No message has a longer id, and each copy of a very long one takes time.
+local function noteEnded(ids, id)
+  if ids and #id <= 512 then ids[#ids + 1] = id end
+end
+
 -- Publishes the names of what has ended for waiting calls, a line for each. The channel's name is that of the
 -- key of the messages with another part. Without the right to publish the script goes on: waiting calls ask again with each sweep.
-local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
 local function publishLines(messages, part, names)
-  local lines = {}
+  local lines, ESCAPES = {}, {['\\'] = '\\\\', ['\n'] = '\\n'}
   for n, name in ipairs(names) do lines[n] = string.gsub(name, '[\\\n]', ESCAPES) end
   redis.pcall('PUBLISH', string.gsub(messages, ':messages:', part, 1), table.concat(lines, '\n'))
 end

@@ -67,7 +67,7 @@ end
 -- Makes the functions for groups only if they are needed: most queues have no groups, and making functions takes longer than calling a few.
 local function makeGroupFunctions()
   local MOST_TURN, MOST_TURN_TEXT = 4503599627370496, '4503599627370496'
-  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE, STATES_TOGETHER = 960, 64, 65536, 25
+  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE, LARGE_PLACE, MOST_STRANGERS, STATES_TOGETHER = 960, 64, 65536, 1024, 1000, 25
 
   -- The first messages that wait in a group, without those set aside: for each its time, its id and its member; a member that no script has written has neither time nor id.
   -- Also returns whether there can be more of the `most` that were wanted, because members are large. `areSmall`: those of other groups were small.
@@ -105,17 +105,18 @@ local function makeGroupFunctions()
     return groups.isOrdered
   end
 
-  -- When the first waiting message of a group is visible. Removes members of other programs; if there are many, the rest are removed in the turn of the group.
+  -- When the first waiting message of a group is visible. Removes members of other programs. A script that has removed many, or read large ones, gives each other group
+  -- that it asks for a turn, in which a poll examines it.
   local function headOf(groups, group)
     if not isOrdered(groups) then return groups.now end
-    local bytes = 0
     for _ = 1, 100 do
+      if (groups.headBytes or 0) > LONGEST_PLACE * 4 or (groups.strangers or 0) > MOST_STRANGERS then break end
       local head = headsOf(groups, group, 1)[1]
       if not head then return nil end
+      if #head.member > LARGE_PLACE then groups.headBytes = (groups.headBytes or 0) + #head.member end
       if head.at and tonumber(redis.call('ZSCORE', groups.schedule, head.id) or -1) == head.at then return head.at end
       redis.call('ZREM', groups.order, head.member)
-      bytes = bytes + #head.member
-      if bytes > LONGEST_PLACE * 4 then break end
+      groups.strangers = (groups.strangers or 0) + 1
     end
     return groups.now
   end
