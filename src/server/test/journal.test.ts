@@ -8,7 +8,9 @@ import { AttachedQueue } from '../journal/attached-queue.js'
 import { Drain } from '../journal/drain.js'
 import { openJournal, type FaultPoints } from '../journal/journal.js'
 import { Positions } from '../journal/positions.js'
+import type { RestoreProgress } from '../journal/repair.js'
 import { writersOf } from '../journal/rows.js'
+import { pause } from '../pause.js'
 import { DATABASES, startOrSkip, statement, type TestServer } from './support/databases.js'
 import { eventually } from './support/eventually.js'
 import { FakeQueue, NEVER_PRUNED } from './support/fake-queue.js'
@@ -640,6 +642,33 @@ for (const database of DATABASES) {
       expect(queue.messages.size).to.equal(3_500)
     })
 
+    it('says during a restore how far it is, its rate, and the time left', async () => {
+      const pageMs = 200
+      const queue = new FakeQueue('mails')
+      // a bound for the rate
+      const { journal, mails } = await attached(queue, {}, { afterPage: () => pause(pageMs) })
+      await mails.addMany(Array.from({ length: 2_500 }, (_, n) => ({ payload: 'x', id: `m${n}`, delay: 60_000 })))
+      await mails.drain()
+      const restored = new Promise((resolve) => journal.once('restored', resolve))
+      const said: { readonly progress: RestoreProgress; readonly seconds: number }[] = []
+      const wipedAt = performance.now()
+      journal.on('restoring', (progress) => said.push({ progress, seconds: (performance.now() - wipedAt) / 1000 }))
+      queue.wipe()
+      await restored
+      const open = said.filter(({ progress }) => progress.stage === 'open')
+      expect(open[0]?.progress).to.include({ checked: 1_000, restored: 1_000 })
+      open.forEach(({ progress, seconds }, pages) => {
+        const { checked, total, perSecond, left } = progress
+        expect(total).to.equal(2_500)
+        // it began after the loss, and waits after each page
+        expect(perSecond).to.be.at.least(Math.floor(checked / seconds))
+        if (pages > 0) expect(perSecond).to.be.at.most((checked / (pages * pageMs)) * 1_050)
+        const expected = ((2_500 - checked) / perSecond) * 1_000
+        expect(left).to.be.closeTo(expected, 1 + expected / 100)
+      })
+      expect(open.at(-1)?.progress).to.include({ checked: 2_500, restored: 2_500, left: 0 })
+    })
+
     it('restores by hand: some messages, also expired ones, or as a dry run', async () => {
       const { queue, mails } = await attached()
       await mails.addMany(['a', 'b', 'c'].map((id) => ({ payload: id, id, delay: 60_000, timeToLive: 5 })))
@@ -768,11 +797,13 @@ for (const database of DATABASES) {
       await statement(url, "insert into redelayed_migrations (name, timestamp) values ('9999-later', '2030')")
       const error = await createJournal({ url }).catch((thrown: unknown) => thrown)
       expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_SCHEMA_NEWER' })
+      expect((error as Error).message).to.include('(9999-later); install that version, nothing was changed')
     })
 
     it('does not make its tables if it may not', async () => {
       const error = await createJournal({ url, migrate: false }).catch((thrown: unknown) => thrown)
       expect(error).to.be.instanceOf(JournalError).and.include({ code: 'ERR_JOURNAL_SCHEMA_OLDER' })
+      expect((error as Error).message).to.include('run "redelayed-server journal migrate"')
     })
 
     it('finds messages by their business key, accepted or read from the change stream', async () => {
