@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -61,8 +61,11 @@ describe('a journal that cannot be opened', () => {
 
   it('refuses a file that is not a database, and leaves it as it is', async () => {
     const path = join(dir, 'notes.txt')
-    writeFileSync(path, 'these are notes, and no database '.repeat(200))
+    const notes = 'these are notes, and no database '.repeat(200)
+    writeFileSync(path, notes)
     expect(await codeOf(`sqlite:${path}`)).to.equal('ERR_JOURNAL_NOT_A_DATABASE')
+    expect(readFileSync(path, 'utf8') === notes, 'the content').to.equal(true)
+    expect(readdirSync(dir)).to.deep.equal(['notes.txt'])
   })
 
   it('refuses a file that another journal has, and takes it when that is closed', async () => {
@@ -121,10 +124,20 @@ describe('the errors of the drivers', () => {
     ['', 'timeout exceeded when trying to connect', 'ERR_JOURNAL_UNAVAILABLE'],
     ['42601', 'syntax error', 'ERR_JOURNAL_QUERY'],
   ]
+  const advice: Readonly<Record<string, RegExp>> = {
+    ERR_JOURNAL_ACCESS: /check user, password, database and rights/,
+    ERR_JOURNAL_FULL: /make room on its disk or raise its quota; nothing was written/,
+    ERR_JOURNAL_UNAVAILABLE: /try again/,
+    ERR_JOURNAL_TOO_LARGE: /raise max_allowed_packet\); nothing was written/,
+    ERR_JOURNAL_QUERY: /nothing was written/,
+  }
   for (const [code, message, expected] of cases) {
-    it(`takes ${code || message} for ${expected}`, () => {
+    it(`takes ${code || message} for ${expected}, and says what to do`, () => {
       const error = asJournalError(Object.assign(new Error(message), { code }))
       expect(error.code).to.equal(expected)
+      expect(error.message)
+        .to.include(message)
+        .and.match(advice[expected] ?? /^$/)
       expect(error.isTemporary).to.equal(expected === 'ERR_JOURNAL_UNAVAILABLE')
     })
   }
