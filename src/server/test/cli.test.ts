@@ -9,6 +9,7 @@ import { ApiKeys } from '../api/api-keys.js'
 import { createJournal } from '../index.js'
 import { startCluster } from '../../../test/support/redis-server.js'
 import { startSqlite, statement, type TestServer } from './support/databases.js'
+import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 
 const HOUR = 3_600_000
@@ -149,6 +150,27 @@ describe('redelayed-server journal', function () {
     const verified = await cli(['journal', 'verify', ...where])
     expect([verified.code, verified.err]).to.deep.equal([0, ''])
     expect(verified.out).to.match(/^mails: 0 differences\.$/m)
+  })
+
+  it('restores expired messages only on request', async () => {
+    const queue = client.getReliableQueue<string>('expired')
+    const journal = await createJournal({ url })
+    const mails = await journal.attach(queue)
+    await mails.add('a', { id: 'a', timeToLive: 1 })
+    await eventually(async () => {
+      expect(await queue.poll()).to.equal(null)
+      await mails.drain()
+      expect((await mails.get('a'))?.state).to.equal('expired')
+    })
+    await journal.close()
+    const restore = async (...args: string[]): Promise<string> =>
+      (await cli(['journal', 'restore', '--journal', url, '--redis', redis.url, '--queue', 'expired', ...args])).out
+    expect(await restore()).to.match(/^expired: 0 open in SQL, 0 restored, 0 refused\.$/m)
+    const dry = await restore('--expired', '--dry-run')
+    expect(dry).to.match(/^expired: 1 open in SQL, 1 would be restored, 0 refused\.$/m)
+    expect(await queue.size()).to.equal(0)
+    expect(await restore('--expired')).to.match(/^expired: 1 open in SQL, 1 restored, 0 refused\.$/m)
+    expect((await queue.poll())?.id, 'it expires no more').to.equal('a')
   })
 
   it('restores and verifies the shards of a queue in a cluster', async () => {
