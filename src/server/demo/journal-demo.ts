@@ -14,6 +14,8 @@ const USAGE = `npm run demo:journal -- [options]
 const PAGE = 1_000
 /** The longest that the demo waits for the next message. */
 const PATIENCE_MS = 60_000
+/** On time is at most so late at the 99th percentile, also on a busy machine; what was due during the restore counts from its end. */
+const ON_TIME_MS = 5_000
 
 interface Options {
   readonly messages: number
@@ -162,7 +164,8 @@ async function judge(mails: JournalQueue<Mail>, seen: Seen, messages: number): P
       `${percentile(0.5)} ms late in the middle, ${percentile(0.99)} ms at the 99th percentile.`,
   )
   say(`SQL and Redis: ${differences} differences.`)
-  const isRight = seen.times.size === messages && seen.twice + seen.early + differences === 0
+  const isOnTime = percentile(0.99) <= ON_TIME_MS
+  const isRight = seen.times.size === messages && seen.twice + seen.early + differences === 0 && isOnTime
   say(isRight ? 'Nothing is lost.' : 'That is not what the journal promises.')
   return isRight ? 0 : 1
 }
