@@ -302,6 +302,26 @@ describe('the files of the deployment', function () {
       }
     })
 
+    it('of the board are in expressions that promtool parses', function () {
+      if (!has('promtool', '--version')) return skip(this, 'promtool (package prometheus)')
+      const at = mkdtempSync(join(tmpdir(), 'redelayed-deploy-'))
+      const check = (texts: readonly string[]) => {
+        const rules = texts.map((expr, n) => ({ record: `panel:${n}`, expr }))
+        writeFileSync(join(at, 'board.yaml'), JSON.stringify({ groups: [{ name: 'board', rules }] }))
+        return spawnSync('promtool', ['check', 'rules', join(at, 'board.yaml')], { encoding: 'utf8' })
+      }
+      try {
+        const texts = board.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
+        expect(texts.length).to.be.above(20)
+        // Grafana puts a time there
+        const { status, stdout, stderr } = check(texts.map((text) => text.replaceAll('$__rate_interval', '1m')))
+        expect(status, stdout + stderr).to.equal(0)
+        expect(check(['sum by (le (rate(up[1m])))']).status).to.equal(1)
+      } finally {
+        rmSync(at, { recursive: true, force: true })
+      }
+    })
+
     it('are all in docs/service.md, and no others', () => {
       const { registry } = new Metrics()
       const names = registry.getMetricsAsArray().map(({ name }) => name)
