@@ -4,6 +4,7 @@ import { newSecret, readSecret } from '../delivery/webhook-secret.js'
 import { Type } from 'typebox'
 import { named, withComponents } from '../api/components.js'
 import { described } from '../api/described.js'
+import { PROBLEMS } from '../api/problem.js'
 import * as schemas from '../api/schemas.js'
 import {
   AcknowledgeInput,
@@ -107,6 +108,16 @@ describe('the OpenAPI description', () => {
     for (const text of [newSecret('v1'), newSecret('v1a'), 'whsk_', 'x', ...sizes.map((each) => `whsec_${each}`)])
       expect(secret.test(text), text).to.equal(isSecret(text))
     expect(described(TopicInput)).to.not.have.property('allOf')
+  })
+
+  it('is of problems whose codes and statuses are those of docs/http-api.md', () => {
+    const page = readFileSync(new URL('../../../docs/http-api.md', import.meta.url), 'utf8')
+    const rows = Array.from((page.split('\n## Problems\n')[1] ?? '').matchAll(/^\| (`[^|]+`) \| (\d{3}) \|/gm))
+    const named = rows.flatMap(([, codes = '', status]) =>
+      Array.from(codes.matchAll(/`([^`]+)`/g), ([, code = '']) => [code, Number(status)] as const),
+    )
+    const own = Object.entries(PROBLEMS).map(([code, [status]]) => [code, status])
+    expect(named).to.have.deep.members(own)
   })
 
   it('is checked by schemathesis, except for the paths that docs/testing.md names', async () => {

@@ -195,6 +195,19 @@ describe('the HTTP API, hostile requests', function () {
     expect(text).to.match(/^HTTP\/1\.1 401 /)
   })
 
+  it('refuses an expectation that it does not know, and nothing that only waits for 100', async () => {
+    const path = `/v1/topics/${topic}/messages`
+    const sent = (expected: string) =>
+      bare((socket) => socket.write(`${head(path, 'Content-Length: 1', 'Connection: close', `Expect: ${expected}`)}[`))
+    expect((await sent('something-else')).text)
+      .to.match(/^HTTP\/1\.1 417 /)
+      .and.include('application/problem+json')
+      .and.include('"code":"expectation-failed"')
+    expect((await sent('100-continue')).text)
+      .to.match(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /)
+      .and.include('malformed-json')
+  })
+
   it('answers invalid HTTP, headers that are too large, and clients that send slowly', async () => {
     const nonsense = await bare((socket) => socket.write('nonsense\r\n\r\n'))
     expect(nonsense.text)

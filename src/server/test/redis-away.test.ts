@@ -5,7 +5,7 @@ import { redisFailureOf } from '../api/redis-failure.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService } from './support/service.js'
 
-describe('requests while Redis is away', function () {
+describe('requests while Redis is away or full', function () {
   this.timeout(120_000)
 
   it('are a 503 with Retry-After also when the service asks Redis without the library', async () => {
@@ -19,6 +19,29 @@ describe('requests while Redis is away', function () {
         expect([status, body.code, headers.get('retry-after')]).to.deep.equal([503, 'redis-unavailable', '1'])
     } finally {
       await redis.startEmpty()
+      await server.stop()
+      await redis.stop()
+    }
+  })
+
+  it('are a 503 with Retry-After if they add to a Redis that is full; consumers continue', async () => {
+    const redis = await LosableRedis.start()
+    const server = await startTestService({ redis: redis.url })
+    const operator = new Redis(redis.url)
+    try {
+      const path = `/v1/topics/${server.topic()}`
+      expect((await server.ask('POST', `${path}/messages`, { id: 'before' })).status).to.equal(201)
+      await operator.config('SET', 'maxmemory', '1')
+      const { status, body, headers } = await server.ask('POST', `${path}/messages`, { id: 'refused' })
+      expect([status, body.code, headers.get('retry-after')]).to.deep.equal([503, 'redis-refused', '1'])
+      const [message, ...others] = (await server.ask('POST', `${path}/receive`, { max: 10 })).body.messages
+      expect([message?.id, others]).to.deep.equal(['before', []])
+      const { results } = (await server.ask('POST', '/v1/leases/acknowledge', { leases: [message?.lease] })).body
+      expect(results).to.deep.equal(['ok'])
+      await operator.config('SET', 'maxmemory', '0')
+      expect((await server.ask('POST', `${path}/messages`, { id: 'refused' })).status).to.equal(201)
+    } finally {
+      operator.disconnect()
       await server.stop()
       await redis.stop()
     }
