@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type RedelayedClient } from 'redelayed'
+import { problemOf } from '../api/problem.js'
 import { Restores } from '../api/restores.js'
 import { DelayClient, type Restore } from '../client/index.js'
 import type { Topics } from '../topics/topics.js'
@@ -125,6 +126,25 @@ describe('POST /v1/restores', function () {
     expect(await restores.start(what)).to.include({ state: 'running' })
     await restores.stop()
     expect(errors.map(String)).to.include('Error: Connection is closed.')
+  })
+
+  it('refuses a fifth restore at once, and begins it when one has ended', async () => {
+    const waiting: (() => void)[] = []
+    const topics = {
+      ...{ hasJournal: true, now: () => 1 },
+      openIfThere: () => new Promise<void>((resolve) => waiting.push(resolve)),
+    } as unknown as Topics
+    const [hset, hdel, evalsha] = [async () => 1, async () => 0, async () => []]
+    const restores = new Restores({ hset, hdel, evalsha, eval: evalsha }, topics, () => {})
+    const start = () =>
+      restores.start({ names: ['a'], topic: null, messageId: null, expired: false, dryRun: false, key: 'k' })
+    for (let at = 0; at < 4; at++) expect(await start()).to.include({ state: 'running' })
+    const refused: unknown = await start().catch((thrown: unknown) => thrown)
+    expect(problemOf(refused)).to.include({ status: 429, code: 'too-many-restores' })
+    for (const go of waiting.splice(0, 2)) go()
+    await eventually(async () => expect(await start()).to.include({ state: 'running' }))
+    for (const go of waiting) go()
+    await restores.stop()
   })
 
   it('puts back expired messages on request, and dead letters', async () => {
