@@ -32,6 +32,7 @@ import { Exclusive } from '../topics/exclusive.js'
 import { Topics } from '../topics/topics.js'
 import { Tracing } from '../topics/tracing.js'
 import { WorkerLease } from '../topics/worker-lease.js'
+import { atMost } from '../pause.js'
 import { builtPage } from './built-page.js'
 import { addressOf, connectOptionsOf, infoOf, plainClient } from './connections.js'
 import { closedWithin, urlOf } from './listening.js'
@@ -100,6 +101,8 @@ async function startWholeService(settings: ServerSettings, version: string, page
       onError,
     })
     closers.push(() => topics.stop())
+    // what consumers have handled would come again
+    if (ownRedis?.isDurable === false) closers.push(() => atMost(settings.shutdownTimeout, topics.drain()))
     await topics.start()
 
     const webhooks = await startWebhooks(settings, client, redis, topics, journal, log, tracing)

@@ -159,6 +159,11 @@ export class Topics {
     await this.#idempotency.stop()
   }
 
+  /** Writes the changes of the messages in the topics that this instance uses into SQL. */
+  async drain(): Promise<void> {
+    await Promise.all(Array.from(this.#known.values(), ({ topic }) => topic.drain()))
+  }
+
   get hasJournal(): boolean {
     return this.#options.journal !== undefined
   }
