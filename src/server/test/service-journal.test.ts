@@ -7,6 +7,11 @@ import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService, type Answer, type TestService } from './support/service.js'
 
+interface Flow {
+  readonly flow: readonly { readonly change: string; readonly at: number; readonly attempt?: number }[]
+  readonly source: string
+}
+
 describe('the service with a journal', function () {
   this.timeout(240_000)
   let redis: LosableRedis
@@ -148,6 +153,13 @@ describe('the service with a journal', function () {
       expect(body.state).to.equal('handled')
       expect(body.flow.map(({ change }) => change)).to.include('acknowledged')
     }, 30_000)
+    const path = `/v1/topics/${topic}/messages`
+    const { flow, source } = (await test.ask('GET', `${path}/a/flow`)).body as unknown as Flow
+    expect(source).to.equal('journal')
+    expect(flow.map(({ change }) => change)).to.deep.equal(['added', 'polled', 'acknowledged'])
+    expect(flow[1]).to.include({ attempt: 1 })
+    for (const { at } of flow) expect(at).to.be.within(Date.now() - 60_000, Date.now() + 1_000)
+    expect((await test.ask('GET', `${path}/never/flow`)).body).to.deep.equal({ flow: [], source: 'journal' })
     expect((await test.ask('GET', '/readyz')).body).to.deep.equal({ status: 'ok', journal: 'ok' })
     await eventually(async () => {
       const { body } = await test.ask('GET', '/metrics')
