@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { redisUrl } from '../../../test/support/redis.js'
 import { redisFailureOf } from '../api/redis-failure.js'
+import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService } from './support/service.js'
 
@@ -17,8 +18,12 @@ describe('requests while Redis is away or full', function () {
       const answers = await Promise.all(paths.map((path) => server.ask('GET', path)))
       for (const { status, body, headers } of answers)
         expect([status, body.code, headers.get('retry-after')]).to.deep.equal([503, 'redis-unavailable', '1'])
-    } finally {
+      const health = async (path: string): Promise<number> => (await server.ask('GET', path)).status
+      await eventually(async () => expect(await health('/readyz')).to.equal(503))
+      expect(await health('/livez'), 'a restart of the service would not help').to.equal(200)
       await redis.startEmpty()
+      await eventually(async () => expect(await health('/readyz')).to.equal(200), 30_000)
+    } finally {
       await server.stop()
       await redis.stop()
     }
