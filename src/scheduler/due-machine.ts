@@ -10,7 +10,8 @@ const MAX_STUCK = 10
 
 /**
  * A follower defers its script by this time after the due time, plus a random part that grows with the number of clients, so that
- * few followers collide when the leader is gone. The leader's announcement calls the deferred script off.
+ * few followers collide when the leader is gone. The leader's announcement calls the deferred script off. The spread is
+ * independent of the lease in store/lease.ts: `MAX_SPREAD_MS` need not equal `LEASE_MS`.
  */
 const FOLLOW_MS = 3
 const SPREAD_MS_PER_CLIENT = 0.25
