@@ -81,7 +81,7 @@ function readme({ env, stem, finished, pictures }: Run): string[] {
   return [
     picture('burst-until-taken', '50,000 messages due at once, until the last is taken, by promise'),
     '',
-    `Medians of up to ${env.runs} rounds of [one run](benchmarks/results/${stem}.md) of commit ${env.commit}, each row on one machine of two cores that server, producers and consumers share: trust the ratios, not the rates. Each row compares queues of one promise, because a take that keeps and acknowledges the message does more work than one that only removes it.`,
+    `Medians of up to ${env.runs} rounds of [one run](benchmarks/results/${stem}.md) of commit ${env.commit}, each row on one machine of two cores that server, producers and consumers share: trust the ratios, not the rates. Each row compares queues of one promise. A take that keeps and acknowledges the message does more work than one that only removes it.`,
     '',
     '| | promise | redelayed | nearest rival | BullMQ |',
     '|---|---|---:|---:|---:|',
