@@ -157,7 +157,7 @@ describe('Books of the journal’s fault bench: what is lost', () => {
     }
   })
 
-  it('nor one whose first attempt no consumer heard of', () => {
+  it('not a redriven dead letter of which no consumer reported the first attempt', () => {
     const judged = (attempt: number): readonly string[] => {
       const books = new Books()
       books.begin(POISON, 'digest')

@@ -66,7 +66,7 @@ describe('names of shards', () => {
     expect(shardName('a', 255, asIs)).to.equal('a:255:242')
   })
 
-  it('each lies in the window of its shard, and no two windows have a slot in common', () => {
+  it('have slots in the windows of their shards, and no two windows have a slot in common', () => {
     expect(firsts.slice(0, 9)).to.deep.equal([0, 5462, 10923, 2731, 8192, 13654, 1366, 6827, 12288])
     for (const [shard, slot] of slots.entries()) {
       expect(slot - firsts[shard]!, `shard ${shard}`).to.be.within(0, 31)

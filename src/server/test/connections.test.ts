@@ -95,5 +95,9 @@ describe('connections beyond --max-connections', function () {
     const writing = [setInterval(() => quiet.write('a'), 500), setInterval(() => busy.write(some), 5)]
     await Promise.all(closed)
     for (const timer of writing) clearInterval(timer)
+    expect([quiet.destroyed, busy.destroyed], 'both were closed').to.deep.equal([true, true])
+    expect(quiet.bytesRead, 'the problem has arrived').to.be.greaterThan(0)
+    for (const socket of held) expect(await ask(socket), 'those before are still answered').to.equal('200')
+    expect((await server.ask('GET', '/metrics')).status, 'there is no room for another one').to.equal(503)
   })
 })

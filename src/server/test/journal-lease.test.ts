@@ -24,7 +24,7 @@ for (const database of DATABASES) {
       await server?.stop()
     })
 
-    it('is one process at a time, and ends when nothing is heard of it, also where a clock was set back', async () => {
+    it('belongs to one process at a time, and ends if that process does not renew it, also where a clock was set back', async () => {
       const positions = new Positions(sql)
       const queue = Buffer.from('mails')
       await positions.load(queue)

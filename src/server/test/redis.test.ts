@@ -541,7 +541,7 @@ for (const database of DATABASES) {
         return { ...parts, add, error, begin }
       }
 
-      it('add it once, also if the first one stands still, and after it was handled', async () => {
+      it('add it once, also if the first one hangs, and after it was handled', async () => {
         const { queue, mails, add, begin } = await standing()
         const { first, goOn } = await begin()
         expect((await add()).outcome, 'the second one does not wait').to.equal('added')
