@@ -4,69 +4,19 @@ import * as groupScripts from '../../src/store/reliable-group-scripts.js'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import type { Sender } from '../../src/store/sender.js'
+import { ASIDE, FUTURE, LARGE, move, named, place, useCounts } from './large-names-support.js'
 import { having, memberOf, NOW, pollArgs, useReliable, type ReliableFixture, type State } from './reliable-support.js'
 
-const FUTURE = 8_000_000_000_000
-/** The first score of messages that are set aside for a paused task, see shared/aside.lua. */
-const ASIDE = 2 ** 53
-const LARGE = 20_000
 /** The most large values in one reply: a page of `namesOf`. */
 const MOST = 17
-
-/** The script, with commands that count the large values in each reply, and keep the highest count. */
-function counting(source: string, key: string): string {
-  return `do
-    local most = 0
-    local function count(reply)
-      local large = 0
-      for _, value in ipairs(type(reply) == 'table' and reply or {}) do
-        if type(value) == 'string' and #value >= ${LARGE} then large = large + 1 end
-        for _, field in ipairs(type(value) == 'table' and value or {}) do
-          if #field >= ${LARGE} then large = large + 1 end
-        end
-      end
-      if large > most then
-        most = large
-        redis.call('SET', '${key}', most)
-      end
-      return reply
-    end
-    KEYS.call = function(...) return count(redis.call(...)) end
-    KEYS.pcall = function(...) return count(redis.pcall(...)) end
-  end ${source.replaceAll('redis.call(', 'KEYS.call(').replaceAll('redis.pcall(', 'KEYS.pcall(')}`
-}
 
 describe('large names of other programs', function () {
   this.timeout(60_000)
   const rig = useReliable()
+  const counts = useCounts(rig)
 
-  const sources = new Map(
-    [...Object.values(scripts), ...Object.values(groupScripts)].flatMap(({ source }) => [
-      [source.sha1 as string, source.source],
-    ]),
-  )
-  /** Sends every script as `counting` changes it. */
-  const sender = (key: string): Sender => ({
-    call: (command, [script, ...args], options) => {
-      const source = command === 'EVALSHA' ? sources.get(String(script)) : String(script)
-      if (source === undefined) throw new Error(`an unknown script: ${String(script)}`)
-      return rig.sender.call('EVAL', [counting(source, key), ...args], options)
-    },
-    pipeline: (commands) => rig.sender.pipeline(commands),
-  })
-
-  /** The most large values that one command of a script read. */
-  async function mostRead(queue: ReliableFixture, action: (sender: Sender) => Promise<unknown>): Promise<number> {
-    const key = `${queue.keys.messages}:most`
-    await action(sender(key))
-    return Number((await rig.redis.getdel(key)) ?? 0)
-  }
-
-  const named = (start: string, many: number, size: number): string[] =>
-    Array.from({ length: many }, (_, n) => `${start}${String(n).padStart(3, '0')}${'x'.repeat(size)}`)
   /** Short names before large ones, in the order of their bytes. */
   const names = (short: number): string[] => [...named('a', short, 0), ...named('b', 60, LARGE)]
-  const place = (id: string, at: number): string => `\u0001g${String(at).padStart(16, '0')}${id}`
   const grouped = (more: State): State => ({ ...more, config: [['grouped', '1'], ...(more.config ?? [])] })
   const poll = (queue: ReliableFixture) => (of: Sender) =>
     run(of, scripts.poll, queue.keys, pollArgs(queue, { count: 100 }))
@@ -98,14 +48,14 @@ describe('large names of other programs', function () {
       (all) =>
         grouped({
           due: { 10: all.map(at((n) => n + 1)) },
-          groupOrder: all.map((id, n) => [place(id, n + 1), 0] as const),
+          groupOrder: all.map((id, n) => [place('g', n + 1, id), 0] as const),
           groupTurns: [['g', 1]],
         }),
       poll,
     ],
     [
       'places of groups with another score',
-      (all) => grouped({ groupOrder: all.map((id, n) => [place(id, n), 1] as const) }),
+      (all) => grouped({ groupOrder: all.map((id, n) => [place('g', n, id), 1] as const) }),
       poll,
     ],
     [
@@ -200,6 +150,13 @@ describe('large names of other programs', function () {
   const lists = (cursor: string) => (queue: ReliableFixture) => (of: Sender) =>
     run(of, groupScripts.listGroups, queue.keys, { cursor: Buffer.from(cursor), count: 100 })
   rows.push(
+    [
+      'ids without a message that would be moved',
+      (all) => ({ dead: { due: { 0: all.map(at(1)) } } }),
+      ({ keys, dead, channel }) =>
+        (of) =>
+          move(of, dead, keys, channel, true),
+    ],
     ['groups that are counted', (all) => grouped({ due: { 10: [['m', 1]] }, groupTurns: all.map(at(1)) }), totals],
     [
       'paused groups that are counted',
@@ -232,7 +189,7 @@ describe('large names of other programs', function () {
       it(`are read ${most} at a time behind ${short} short ones: ${what}`, async () => {
         const queue = await rig.queue(state(names(short)))
         const read: number[] = []
-        for (let n = 0; n < 6; n++) read.push(await mostRead(queue, action(queue)))
+        for (let n = 0; n < 6; n++) read.push((await counts(action(queue))).inCommand)
         expect(Math.max(...read), JSON.stringify(read)).to.be.within(1, most)
       })
 })
