@@ -274,6 +274,7 @@ const rows: Row[] = [
     ),
     then: poll,
     names: ['plain', ...GROUPS.map((group) => `m${group}`)],
+    mostThen: MOST_WITH_IDS,
   },
   {
     what: 'a poll meets some in every sorted set, also visible ones',
@@ -283,7 +284,7 @@ const rows: Row[] = [
     ),
     then: poll,
     names: ['plain', ...GROUPS.map((group) => `m${group}`)],
-    mostThen: 128,
+    mostThen: 160,
   },
 ]
 

@@ -58,14 +58,22 @@ if settings.tasks then
     local here = redis.call('ZCOUNT', schedule, aside.text, aside.to)
     visible, delayed = visible + here, delayed - here
     -- from the first message of one task to that of the next, also of tasks that another program has removed from the paused ones
-    local from = aside.text
+    local from, after = aside.text, 0
     while here > 0 do
-      local score = tonumber(namesOf(1, function() return redis.call('ZRANGEBYSCORE', schedule, from, aside.to, 'WITHSCORES', 'LIMIT', 0, 1) end, 2, true)[2])
-      if not score then break end -- or it is behind names that are too large to read
-      if not first or aside.whenOf(score) < first then first = aside.whenOf(score) end
-      local number = math.floor((score - aside.from) / 2 / aside.span)
-      list(number)
-      from = string.format('%.0f', aside.from + 2 * (number + 1) * aside.span)
+      local page, isCut = namesOf(1, function() return redis.call('ZRANGEBYSCORE', schedule, from, aside.to, 'WITHSCORES', 'LIMIT', 0, 1) end, 2, true)
+      local score = tonumber(page[2])
+      if score then
+        if not first or aside.whenOf(score) < first then first = aside.whenOf(score) end
+        after = math.floor((score - aside.from) / 2 / aside.span) + 1
+        list(after - 1)
+        from = aside.range(after)
+      else -- after too many large names it looks without reading them
+        for number = after, isCut and aside.most or 0 do
+          local low, high = aside.range(number)
+          if redis.call('ZCOUNT', schedule, low, high) > 0 then list(number) end
+        end
+        break
+      end
     end
   end
 end

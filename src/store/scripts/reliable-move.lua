@@ -156,6 +156,7 @@ else
       end
       if #ids < step then return end
       if bytes > MOST_RECORDED_BYTES and moved + gone > 0 then rest = 1 end
+      if rest > 0 then return end
       step = nextStep(step, looked, bytes, MOST_RECORDED_BYTES)
     end
   end

@@ -8,7 +8,7 @@ end
 
 -- Adds the id of a message that has ended to a list, if there is one. No message has a longer id, and each copy of a very long one takes time.
 local function noteEnded(ids, id)
-  if ids and #id <= 512 then ids[#ids + 1] = id end
+  if ids and #id <= 576 then ids[#ids + 1] = id end
 end
 
 -- Publishes the names of what has ended for waiting calls, a line for each. The channel's name is that of the
