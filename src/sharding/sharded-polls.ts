@@ -6,6 +6,7 @@ import type { ReliableMessage } from '../reliable/message.js'
 import type { Poller } from '../reliable/poller.js'
 import type { QueueRegistry } from '../scheduler/queue-registry.js'
 import { systemClock } from '../timing/clock.js'
+import { FirstConnection } from './first-connection.js'
 import { reliableSource, type HowToClaim } from './reliable-source.js'
 import type { ReliableShards } from './reliable-shards.js'
 import type { ShardAnswers } from './shard-answers.js'
@@ -19,7 +20,7 @@ export class ShardedPolls<T> {
   readonly #polls: Pick<QueueRegistry<Poller>, 'isClosed'>
   /** The consumers by claim options, while any of their calls waits. */
   readonly #consumers = new Map<string, ShardedConsumer<ReliableMessage<T>>>()
-  #hasServed = false
+  readonly #connection: FirstConnection
 
   constructor(
     handle: QueueHandle<T>,
@@ -33,6 +34,7 @@ export class ShardedPolls<T> {
     this.#shards = parts.shards
     this.#answers = parts.answers
     this.#polls = parts.polls
+    this.#connection = new FirstConnection(handle.context.commands, systemClock)
   }
 
   /** `beforehand`: some of the messages are not handled at once. */
@@ -42,6 +44,7 @@ export class ShardedPolls<T> {
     const visibilityTimeout = options.visibilityTimeout === undefined ? undefined : visibilityMs
     const consumer = this.#consumerOf({ visibilityTimeout, beforehand })
     const since = performance.now()
+    this.#connection.tried()
     for (;;) {
       if (signal?.aborted === true) throw toError(signal.reason)
       const left = timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - (performance.now() - since))
@@ -49,11 +52,9 @@ export class ShardedPolls<T> {
         timeoutMs === 0
           ? await this.#handle.trackOperation(() => consumer.drain(count, maxBytes))
           : await consumer.take(count, { timeoutMs: left, signal }, maxBytes)
-      if (taken.length === 0) {
-        this.#assertConnected(performance.now() - since)
-        return []
-      }
-      this.#hasServed = true
+      if (timeoutMs === 0 || taken.length > 0) this.#connection.made()
+      else this.#connection.assertMade()
+      if (taken.length === 0) return []
       const held = taken.filter(({ isHeld }) => isHeld) // the visibility of a message that waited here for a call can have ended
       const messages = isFinal ? await this.#acknowledged(held) : held
       if (messages.length > 0) return messages
@@ -64,12 +65,6 @@ export class ShardedPolls<T> {
   async #acknowledged(messages: readonly ReliableMessage<T>[]): Promise<ReliableMessage<T>[]> {
     const done = await this.#answers.send(messages, (queue, own) => queue.acknowledge(...own))
     return messages.filter((_, at) => done[at] === true)
-  }
-
-  /** Throws without a connection, as it is then unknown whether messages are visible. */
-  #assertConnected(triedForMs: number): void {
-    const error = this.#hasServed ? undefined : this.#handle.context.commands.noConnectionYet(triedForMs)
-    if (error !== undefined) throw error
   }
 
   #consumerOf(how: HowToClaim): ShardedConsumer<ReliableMessage<T>> {

@@ -4,6 +4,7 @@ import { systemClock } from '../timing/clock.js'
 import type { QueueIdentity } from '../queues/context.js'
 import type { QueueHandle } from '../queues/queue-handle.js'
 import { waitOfPoll, waitOfTake, type PollArguments, type TakeManyOptions, type TakeOptions } from '../queues/waits.js'
+import { FirstConnection } from './first-connection.js'
 import { sourceOf, type RawElement } from './shard-source.js'
 import { ShardedConsumer } from './sharded-consumer.js'
 
@@ -11,6 +12,7 @@ import { ShardedConsumer } from './sharded-consumer.js'
 export class ShardedTakes<T> {
   readonly #handle: QueueHandle<T>
   readonly #consumer: ShardedConsumer<RawElement<T>>
+  readonly #connection: FirstConnection
 
   constructor(
     handle: QueueHandle<T>,
@@ -19,6 +21,7 @@ export class ShardedTakes<T> {
   ) {
     const { context } = handle
     this.#handle = handle
+    this.#connection = new FirstConnection(context.commands, systemClock)
     this.#consumer = new ShardedConsumer({
       sources: shards.map((shard) => sourceOf(context, shard, options)),
       buffers: context.buffers,
@@ -68,11 +71,17 @@ export class ShardedTakes<T> {
     this.#handle.assertUsable()
     if (options.signal?.aborted === true) throw toError(options.signal.reason)
     if (options.timeoutMs === 0) return this.#drain(max)
-    return valuesOf(await this.#consumer.take(max, options))
+    this.#connection.tried()
+    const taken = await this.#consumer.take(max, options)
+    if (taken.length === 0) this.#connection.assertMade()
+    else this.#connection.made()
+    return valuesOf(taken)
   }
 
   async #drain(max: number): Promise<T[]> {
-    return valuesOf(await this.#handle.trackOperation(() => this.#consumer.drain(max)))
+    const taken = await this.#handle.trackOperation(() => this.#consumer.drain(max))
+    if (max > 0) this.#connection.made()
+    return valuesOf(taken)
   }
 
   #report(shard: QueueIdentity<T> | undefined, what: string, cause: Error): void {

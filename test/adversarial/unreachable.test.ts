@@ -4,6 +4,7 @@ import { Cluster, Redis } from 'ioredis'
 import { createServer, connect as connectTo, type AddressInfo, type Server, type Socket } from 'node:net'
 import { createClient, RedelayedError, type ClientOptions, type RedelayedClient } from '../../src/index.js'
 import { eventually } from '../support/events.js'
+import { LostTime } from '../support/lag.js'
 import { freePort, requireServerBin, startRedis, type RedisServer } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
 import { ENDING, OTHERS, WAITING, objectsOf, type Ends, type Objects } from './waiting-calls.js'
@@ -12,10 +13,13 @@ const SOON_MS = 400
 /** Longer than any call here may take that has an end of its own. */
 const LATE_MS = 20_000
 const TUNING = { commandTimeout: 400, sweepInterval: 1_000, pingInterval: 500 }
-const TIMEOUT_MS = 200
+/** A wait that tried for less than half a second to connect ends with nothing. */
+const TIMEOUT_MS = 700
 const ABORT_MS = 100
-/** The tolerance for a busy machine. */
-const MARGIN_MS = 8_000
+/** How late a call may end, without the time in which this process could not run. */
+const MARGIN_MS = 1_000
+/** A call that takes this long never ends. */
+const NEVER_MS = 10_000
 /** A shutdown looks for a server for a second; connections are given two to end. */
 const SHUTDOWN_MS = 3_000
 
@@ -43,6 +47,11 @@ interface Ports {
   /** Their queue of connections is full: Linux drops what comes. */
   readonly full: readonly number[]
 }
+
+/** How a call has to end: in any way, with any error, or with this one. */
+type How = 'any' | 'rejected' | 'ERR_CONNECTION' | 'ERR_TEST'
+
+const lost = new LostTime()
 
 describe('servers that cannot be reached', function () {
   this.timeout(60_000)
@@ -101,7 +110,7 @@ async function tryAll(connect: Connect, ports: readonly number[]): Promise<strin
   const [impatient, patient] = await Promise.all([
     withClient(connect, ports, SOON_MS, (objects) =>
       Object.entries(WAITING).map(([name, { call, steps = 1 }]) =>
-        watch(name, steps * SOON_MS, ports, () => call(objects, {})),
+        watch(name, steps * SOON_MS, ports, () => call(objects, {}), 'rejected'),
       ),
     ),
     withClient(connect, ports, LATE_MS, (objects) =>
@@ -132,8 +141,9 @@ async function withClient(
   }
 }
 
+/** A wait without a connection must not end as with an empty queue. */
 function timedOut(name: string, ports: readonly number[], call: (ends: Ends) => Promise<unknown>): Promise<string[]> {
-  return watch(`${name}, timeout`, TIMEOUT_MS, ports, () => call({ timeout: TIMEOUT_MS }))
+  return watch(`${name}, timeout`, TIMEOUT_MS, ports, () => call({ timeout: TIMEOUT_MS }), 'ERR_CONNECTION')
 }
 
 async function aborted(
@@ -144,7 +154,7 @@ async function aborted(
   const controller = new AbortController()
   const timer = setTimeout(() => controller.abort(new RedelayedError('ERR_TEST', 'aborted')), ABORT_MS)
   try {
-    return await watch(`${name}, signal`, ABORT_MS, ports, () => call({ signal: controller.signal }))
+    return await watch(`${name}, signal`, ABORT_MS, ports, () => call({ signal: controller.signal }), 'ERR_TEST')
   } finally {
     clearTimeout(timer)
   }
@@ -168,32 +178,42 @@ async function ends(
   ]
 }
 
-/** Whether a call ends in time, and with what. */
+/** Whether a call ends in time, and as `how` requires. */
 async function watch(
   name: string,
   ms: number,
   ports: readonly number[],
   call: () => Promise<unknown>,
+  how: How = 'any',
 ): Promise<string[]> {
+  const startedAt = performance.now()
+  const lostBefore = lost.ms
   let timer: NodeJS.Timeout | undefined
   const never = new Promise<string[]>((resolve) => {
-    timer = setTimeout(() => resolve([`${name} has not ended after ${ms + MARGIN_MS} ms`]), ms + MARGIN_MS)
+    timer = setTimeout(() => resolve([`${name} has not ended after ${ms + NEVER_MS} ms`]), ms + NEVER_MS)
   })
   const ended = (async () => {
     try {
-      await call()
+      const value = await call()
+      return how === 'any' ? [] : [`${name} resolved with ${JSON.stringify(value)}`]
     } catch (error) {
-      if (!(error instanceof RedelayedError)) return [`${name} rejected with ${String(error)}`]
-      const isConnection = error.code === 'ERR_CONNECTION' && error.message.includes('within')
-      if (isConnection && !ports.some((port) => error.message.includes(`127.0.0.1:${port}`))) {
-        return [`${name} does not say where: ${error.message.replace(/^queue "[^"]*": /, '')}`]
-      }
+      return problemsOf(error, ports, how).map((problem) => `${name} ${problem}`)
     }
-    return []
   })()
   const problems = await Promise.race([ended, never])
+  const tookMs = performance.now() - startedAt
   clearTimeout(timer)
-  return problems
+  await lost.measured()
+  const lateMs = Math.round(tookMs - ms - (lost.ms - lostBefore))
+  return lateMs > MARGIN_MS ? [...problems, `${name} ended ${lateMs} ms too late`] : problems
+}
+
+function problemsOf(error: unknown, ports: readonly number[], how: How): string[] {
+  if (!(error instanceof RedelayedError)) return [`rejected with ${String(error)}`]
+  if (how.startsWith('ERR_') && error.code !== how) return [`rejected with ${error.code} instead of ${how}`]
+  const isConnection = error.code === 'ERR_CONNECTION' && error.message.includes('within')
+  if (!isConnection || ports.some((port) => error.message.includes(`127.0.0.1:${port}`))) return []
+  return [`does not say where: ${error.message.replace(/^queue "[^"]*": /, '')}`]
 }
 
 function methodsOf(object: object): Set<string> {

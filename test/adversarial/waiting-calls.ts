@@ -51,7 +51,7 @@ export interface Ends {
 }
 
 export interface WaitingCall {
-  /** Which of them it takes; one with a timeout ends by that with nothing, and so does a plain call by `connectTimeout`. */
+  /** Which of them it takes; one with a timeout rejects at its end, and so does a plain call at the end of `connectTimeout`. */
   readonly takes: readonly (keyof Ends)[]
   readonly call: (objects: Objects, ends: Ends) => Promise<unknown>
   /** How many servers, one after the other, it may wait for. */
