@@ -68,18 +68,13 @@ if settings.tasks then -- most queues pause no task
     return type(task) == 'string' and #task <= LONGEST_TASK and task or ''
   end
 
-  -- The first message of a schedule that is set aside under a number: its id, and its score as text. None once the script has read too many bytes of large names.
-  local function firstUnder(number, schedule)
-    local low, high = aside.range(number)
-    local page = namesOf(1, function() return redis.pcall('ZRANGEBYSCORE', schedule, low, high, 'WITHSCORES', 'LIMIT', 0, 1) end, 2, true)
-    return page[1], page[2]
-  end
-
   -- The task of one of the messages that are set aside under a number; nil if there is none, or a large one, as each paused task of a page may be asked for.
   local MOST_OWNER = 65536
   local function ownerOf(number)
+    local low, high = aside.range(number)
     for _, schedule in ipairs(schedules) do
-      local id = firstUnder(number, schedule)
+      -- none once the script has read too many bytes of large names
+      local id = namesOf(1, function() return redis.pcall('ZRANGEBYSCORE', schedule, low, high, 'LIMIT', 0, 1) end, 1, true)[1]
       local record = id and redis.call('HSTRLEN', messages, id) <= MOST_OWNER and redis.call('HGET', messages, id)
       local text = record and headersOf(record)
       if text then return taskIn(text) end
@@ -144,30 +139,21 @@ if settings.tasks then -- most queues pause no task
     return numbers[task]
   end
 
-  -- When the first message of a resumed task that is set aside in a schedule was visible; infinite if there is none. A poll asks once, because those that it sets aside are later.
-  local firstTimes = {}
-  local function firstTimeOf(number, priority)
-    local of = firstTimes[priority] or {}
-    firstTimes[priority] = of
-    if not of[number] then
-      local _, score = firstUnder(number, priority == GROUPED and groups.schedule or due[priority + 1])
-      of[number] = score and aside.whenOf(tonumber(score)) or math.huge
-    end
-    return of[number]
-  end
-
-  -- The score of a message that has to be set aside. One of a task that was resumed is, too, while an older one of its schedule has not come back yet.
+  -- The score of a message that has to be set aside. One of a task that was resumed is, too, while an older one of its schedule has not come back yet: they are
+  -- counted, because the name of the first one can be of any size.
   local function scoreOf(record, priority, at)
     local text = headersOf(record)
     local task = text and numberOf(text)
     if not task then return nil end
     at = math.max(0, math.min(math.floor(tonumber(at)), aside.span - 1))
-    if task > aside.resumed then
-      task = task - aside.resumed
-      if at <= firstTimeOf(task, priority) then return nil end
+    local isResumed = task > aside.resumed
+    if isResumed then task = task - aside.resumed end
+    local score = string.format('%.0f', aside.from + 2 * (task * aside.span + at))
+    if isResumed then
+      if redis.call('ZCOUNT', priority == GROUPED and groups.schedule or due[priority + 1], aside.range(task), '(' .. score) == 0 then return nil end
       aside.isMore = true
     end
-    return string.format('%.0f', aside.from + 2 * (task * aside.span + at))
+    return score
   end
 
   -- Gives back the messages that are set aside under numbers of no task: another program has removed the tasks from the paused ones. It halves the numbers

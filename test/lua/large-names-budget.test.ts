@@ -1,0 +1,39 @@
+/** What scripts still do after they have read too many bytes of other programs' large names. */
+import { expect } from 'chai'
+import * as scripts from '../../src/store/reliable-scripts.js'
+import { run } from '../../src/store/run.js'
+import { NOW, pollArgs, useReliable } from './reliable-support.js'
+
+const SPAN = 2n ** 43n
+/** The score of a message set aside for the task with this number that was visible at `at`. */
+const asideAt = (number: number, at: number): number => Number(2n ** 53n + 2n * (BigInt(number) * SPAN + BigInt(at)))
+/** A name with more bytes than one script reads of such names. */
+const LARGE = 'x'.repeat(300_000)
+
+/** The record of a message of this task. */
+function recordOf(task: string): Buffer {
+  const headers = JSON.stringify({ task })
+  const meta = `,,${headers.length}`
+  return Buffer.concat([Buffer.of(meta.length), Buffer.from(`${meta}${headers}payload`)])
+}
+
+describe('after large names of other programs', () => {
+  const rig = useReliable()
+
+  it('a message of a resumed task waits for older ones that have not come back yet', async () => {
+    const old = Array.from({ length: 700 }, (_, n) => `old${n}`)
+    const queue = await rig.queue({
+      messages: [...old, 'young'].map((id) => [id, recordOf('report')]),
+      due: { 0: [[LARGE, asideAt(1, 0)], ...old.map((id, n) => [id, asideAt(1, n)] as const), ['young', NOW - 1]] },
+      taskPauses: [['report', 1_001]],
+      config: [['tasks', '1']],
+    })
+    const came: string[] = []
+    for (let polls = 0; polls < 20; polls++) {
+      const reply = await run(rig.sender, scripts.poll, queue.keys, pollArgs(queue, { count: 1_000 }))
+      came.push(...reply.messages.map(({ id }) => id))
+    }
+    expect(came.indexOf('young')).to.equal(700)
+    expect(new Set(came).size).to.equal(701)
+  })
+})
