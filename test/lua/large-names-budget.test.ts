@@ -36,4 +36,25 @@ describe('after large names of other programs', () => {
     expect(came.indexOf('young')).to.equal(700)
     expect(new Set(came).size).to.equal(701)
   })
+
+  it('a count has the time and the task of messages that are set aside', async () => {
+    const queue = await rig.queue({
+      messages: [['m', recordOf('report')]],
+      due: {
+        0: [['m', asideAt(7, NOW - 12_345)]],
+        3: [['o', asideAt(9, NOW - 3)]],
+        4: [['n', asideAt(511, NOW - 12_346)]],
+      },
+      taskPauses: [
+        [LARGE, 1],
+        [`${LARGE}x`, 2],
+        ['report', 7],
+        ['other', 511],
+      ],
+      config: [['tasks', '1']],
+    })
+    const reply = await run(rig.sender, scripts.count, queue.keys, { nowMs: NOW })
+    expect(reply).to.deep.include({ visible: 3, delayed: 0, firstVisibleAt: NOW - 12_346 })
+    expect(reply.asides).to.include.members([7, 9, 511])
+  })
 })

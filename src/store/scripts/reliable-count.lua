@@ -49,6 +49,32 @@ local function list(number)
   if not isListed[number] and number <= aside.most then numbers[#numbers + 1] = number end
   isListed[number] = true
 end
+
+-- The least whole number from `low` to `high` for which a condition holds that holds for all greater ones; `high` if it holds for none.
+local function least(low, high, holds)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if holds(middle) then high = middle else low = middle + 1 end
+  end
+  return low
+end
+
+-- The number of the first messages that are set aside under a number from `from` on, or nil. Also lowers `first` to their time. Counts, and reads no name.
+local function numberFrom(schedule, from)
+  local low = aside.range(from)
+  if from > aside.most or redis.call('ZCOUNT', schedule, low, aside.to) == 0 then return nil end
+  local number = least(from, aside.most, function(some)
+    local _, high = aside.range(some)
+    return redis.call('ZCOUNT', schedule, low, high) > 0
+  end)
+  local function isBy(time)
+    return redis.call('ZCOUNT', schedule, low, string.format('%.0f', aside.from + 2 * (number * aside.span + time))) > 0
+  end
+  local most = math.min(math.ceil(first or aside.span), aside.span) - 1
+  if most >= 0 and isBy(most) then first = least(0, most, isBy) end
+  return number
+end
+
 if settings.tasks then
   local known = namesOf(aside.resumed, function(many, from)
     return redis.call('ZRANGEBYSCORE', KEYS[16], 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', from, many)
@@ -58,22 +84,20 @@ if settings.tasks then
     local here = redis.call('ZCOUNT', schedule, aside.text, aside.to)
     visible, delayed = visible + here, delayed - here
     -- from the first message of one task to that of the next, also of tasks that another program has removed from the paused ones
-    local from, after = aside.text, 0
+    local from = 0
     while here > 0 do
-      local page, isCut = namesOf(1, function() return redis.call('ZRANGEBYSCORE', schedule, from, aside.to, 'WITHSCORES', 'LIMIT', 0, 1) end, 2, true)
+      local low, number = aside.range(from), nil
+      local page, isCut = namesOf(1, function() return redis.call('ZRANGEBYSCORE', schedule, low, aside.to, 'WITHSCORES', 'LIMIT', 0, 1) end, 2, true)
       local score = tonumber(page[2])
       if score then
         if not first or aside.whenOf(score) < first then first = aside.whenOf(score) end
-        after = math.floor((score - aside.from) / 2 / aside.span) + 1
-        list(after - 1)
-        from = aside.range(after)
-      else -- after too many large names it looks without reading them
-        for number = after, isCut and aside.most or 0 do
-          local low, high = aside.range(number)
-          if redis.call('ZCOUNT', schedule, low, high) > 0 then list(number) end
-        end
-        break
+        number = math.floor((score - aside.from) / 2 / aside.span)
+      elseif isCut then -- behind names that are too large to read
+        number = numberFrom(schedule, from)
       end
+      if not number then break end
+      list(number)
+      from = number + 1
     end
   end
 end
