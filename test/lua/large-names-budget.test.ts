@@ -57,4 +57,23 @@ describe('after large names of other programs', () => {
     expect(reply).to.deep.include({ visible: 3, delayed: 0, firstVisibleAt: NOW - 12_346 })
     expect(reply.asides).to.include.members([7, 9, 511])
   })
+
+  it('a poll that asks for another one because it has removed some counts that as work', async () => {
+    const queue = await rig.queue({
+      messages: [['m', Buffer.from('\0payload')]],
+      due: {
+        0: [
+          ...Array.from({ length: 5 }, (_, n) => [`${n}${'x'.repeat(1_100_000)}`, NOW + 10 + n] as const),
+          ['m', NOW + 500],
+        ],
+      },
+    })
+    const replies = []
+    for (let polls = 0; polls < 6; polls++) {
+      const { next, changed } = await run(rig.sender, scripts.poll, queue.keys, pollArgs(queue))
+      replies.push({ isDue: next !== null && next <= NOW, isWork: changed > 0, next })
+    }
+    for (const { isDue, isWork } of replies) if (isDue) expect(isWork).to.equal(true)
+    expect(replies.at(-1)).to.deep.equal({ isDue: false, isWork: false, next: NOW + 500 })
+  })
 })

@@ -272,10 +272,14 @@ local function nextTime()
   -- one looks after it.
   local looks = handed == 0 or groups.looks
   if looks and shortenFar() then return now end
-  local others = earliest({inFlight, ticks}, LONGEST)
+  local others, othersRemoved = earliest({inFlight, ticks}, LONGEST)
+  changed = changed + othersRemoved
   if concurrency and claims + handed >= concurrency then return areForgedLeft and now or others end
-  local first = isGrouped and (groups.isOrdered == false or redis.call('ZCARD', groups.turns) > 0) and now
-    or earliest(isGrouped and {groups.wakes, unpack(arePlain and due or {})} or due, LONGEST)
+  local first, removed = now, 0
+  if not isGrouped or groups.isOrdered ~= false and redis.call('ZCARD', groups.turns) == 0 then
+    first, removed = earliest(isGrouped and {groups.wakes, unpack(arePlain and due or {})} or due, LONGEST)
+  end
+  changed = changed + removed
   if first and aside.has(first) then first = nil end -- only messages set aside
   if looks and not settings.err then
     local function mark(name, schedules, low, high)
