@@ -77,3 +77,32 @@ describe('after large names of other programs', () => {
     expect(replies.at(-1)).to.deep.equal({ isDue: false, isWork: false, next: NOW + 500 })
   })
 })
+
+describe('the longest id of a dead letter', () => {
+  const rig = useReliable()
+
+  it('loses its completed record when its message has expired, and waiting calls learn that', async () => {
+    const id = 'i'.repeat(576)
+    const meta = `${NOW - 1},,0`
+    const queue = await rig.queue({
+      messages: [[id, Buffer.concat([Buffer.of(meta.length), Buffer.from(`${meta}payload`)])]],
+      due: { 0: [[id, NOW - 10]] },
+      completed: [[id, `${NOW - 50},1,0\n`]],
+      completedAt: [[id, NOW - 50]],
+      config: [['keepCompleted', '10']],
+    })
+    const subscriber = rig.redis.duplicate()
+    try {
+      const heard: string[] = []
+      subscriber.on('message', (_: string, text: string) => heard.push(text))
+      await subscriber.subscribe(queue.keys.messages.replace(':messages:', ':ends:'))
+      const reply = await run(rig.sender, scripts.poll, queue.keys, pollArgs(queue))
+      expect(reply.expired).to.equal(1)
+      expect(await rig.redis.zcard(queue.keys.completedAt)).to.equal(0)
+      await subscriber.ping()
+      expect(heard).to.deep.equal([id])
+    } finally {
+      await subscriber.quit()
+    }
+  })
+})
