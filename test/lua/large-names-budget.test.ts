@@ -1,5 +1,6 @@
 /** What scripts still do after they have read too many bytes of other programs' large names. */
 import { expect } from 'chai'
+import * as groupScripts from '../../src/store/reliable-group-scripts.js'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import { NOW, pollArgs, useReliable } from './reliable-support.js'
@@ -104,5 +105,28 @@ describe('the longest id of a dead letter', () => {
     } finally {
       await subscriber.quit()
     }
+  })
+
+  it('the states of paused groups that are too long are removed by a poll, and stay when groups are only counted', async () => {
+    const groups = Array.from({ length: 20 }, (_, n) => `g${n}`)
+    const place = (group: string): string => `${String.fromCharCode(group.length)}${group}0000000000000005m${group}`
+    const queue = await rig.queue({
+      messages: groups.map((group) => [`m${group}`, `\u0005,,0,${group.length}${group}payload`]),
+      due: { 10: groups.map((group) => [`m${group}`, 5]) },
+      groupOrder: groups.map((group) => [place(group), 0]),
+      groupTurns: groups.map((group, n) => [group, n + 1]),
+      groups: groups.map((group) => [group, LARGE]),
+      groupPauses: groups.map((group) => [group, 0]),
+      config: [
+        ['grouped', '1'],
+        ['groupConcurrency', '2'],
+      ],
+    })
+    const longest = async (): Promise<number> =>
+      Math.max(...(await rig.redis.hvals(queue.keys.groups)).map((text) => text.length))
+    await run(rig.sender, groupScripts.totals, queue.keys, { nowMs: NOW, most: 100 })
+    expect(await longest()).to.equal(LARGE.length)
+    await run(rig.sender, scripts.poll, queue.keys, pollArgs(queue, { count: 100 }))
+    expect(await rig.redis.hlen(queue.keys.groups)).to.equal(0)
   })
 })

@@ -68,7 +68,7 @@ describe('large names of other programs', function () {
         })
       },
       poll,
-      25,
+      8,
     ],
     [
       'deliveries of messages',
@@ -77,7 +77,7 @@ describe('large names of other programs', function () {
         return { due: { 0: ids.map(at(1)) }, deliveries: ids.map((id, n) => [id, all[n]!] as const) }
       },
       poll,
-      34,
+      MOST,
     ],
     [
       'messages of resumed tasks',
@@ -167,14 +167,14 @@ describe('large names of other programs', function () {
       'groups with claims that are listed',
       (all) => ({ groups: all.map((name) => [name, '1 '] as const) }),
       lists('s0'),
-      34,
+      24,
     ],
     [
       'groups with claims that are updated',
       (all) => ({ groups: all.map((name) => [name, '1 '] as const) }),
       (queue) => (of) =>
         run(of, groupScripts.refreshGroups, queue.keys, { channel: queue.channel, nowMs: NOW, cursor: '0' }),
-      34,
+      24,
     ],
     ['paused groups that are listed', (all) => ({ groupPauses: all.map(at(0)) }), lists('p-')],
     [

@@ -227,7 +227,7 @@ describe('hostile data of a reliable queue', () => {
     })
     expect(handed).to.equal(200)
     expect(calls).to.not.include.keys('hget')
-    expect(calls).to.include({ hmget: 11 }) // 10 pages of records, and one of deliveries
+    expect(calls).to.include({ hmget: 21 }) // 20 pages of records, and one of deliveries
   })
 
   describe('200 held messages whose deliveries no script has written', () => {

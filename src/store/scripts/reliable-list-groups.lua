@@ -12,7 +12,7 @@
 -- include shared/names.lua
 
 local order, states, pauses = KEYS[1], KEYS[2], KEYS[3]
-local count, LONGEST, SCANNED, MOST_BYTES = tonumber(ARGV[2]), 255, 16, 1048576
+local count, LONGEST, SCANNED, MOST_BYTES = tonumber(ARGV[2]), 255, 8, 1048576
 local phase, from = string.match(ARGV[1], '^(.)(.*)$')
 local reply = {''}
 

@@ -79,7 +79,7 @@ local BYTES = 1048576 -- the most bytes of records that one script reads, except
 local FIRST_READ, NEXT_READ, SMALL_MEMBER = 2, 17, 1024 -- the names read first and then, and their mean size up to which more are read
 local LONGEST = 65536 -- the longest name in a schedule
 local MOST_BACK = 100 -- the most messages that one script brings back
-local PAGE, SMALL = 20, 16384 -- a page is read unmeasured if its first record is not larger than `SMALL`
+local PAGE, SMALL = 10, 16384 -- a page is read unmeasured if its first record is not larger than `SMALL`
 -- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the delivery
 -- overwrites in the same command, makes it a table.
 local MANY, LONG = 16, string.rep(' ', 65)

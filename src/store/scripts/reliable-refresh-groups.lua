@@ -32,7 +32,7 @@ local channel, states, cursor = ARGV[1], KEYS[7], ARGV[3]
 -- include shared/groups.lua
 
 local keys = {inFlight = KEYS[2], schedule = KEYS[3], order = KEYS[4], turns = KEYS[5], wakes = KEYS[6], states = states, pauses = KEYS[8], isStrict = true}
-local page, names = redis.call('HSCAN', states, cursor, 'COUNT', 16), {} -- few, because the size of other programs' fields is unknown
+local page, names = redis.call('HSCAN', states, cursor, 'COUNT', 8), {} -- few, because the size of other programs' fields is unknown
 for at = 1, #page[2], 2 do
   if #page[2][at] <= LONGEST_GROUP then names[#names + 1] = page[2][at] end
 end

@@ -1,6 +1,6 @@
 -- How often a message was delivered. A value that no script has written counts as 0: to read millions of digits takes seconds, and Lua writes
 -- numbers of more digits in a form that the client does not read.
-local MOST_KNOWN, MOST_DIGITS, TOGETHER_READ = 64, 13, 34
+local MOST_KNOWN, MOST_DIGITS, TOGETHER_READ = 64, 13, 8
 local function attemptsOf(delivery)
   local digits = delivery and #delivery <= MOST_KNOWN and string.match(delivery, '^%d+')
   return digits and #digits <= MOST_DIGITS and tonumber(digits) or 0

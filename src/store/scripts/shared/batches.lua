@@ -5,7 +5,7 @@
 -- `at`, by when, until it is forgotten. "n" -> the number of unfinished batches, if there are any.
 local LONGEST_BATCH, LONGEST_COUNTS = 255, 160
 local MOST_BATCHES, BATCH_MS, MOST_FORGOTTEN = 10000, 604800000, 100
-local BATCH_PAGE = 16
+local BATCH_PAGE = 8
 
 -- The counts of a batch; nothing if no script has written them, or if the key is of another type.
 local function readBatch(batches, name)

@@ -67,7 +67,7 @@ end
 -- Makes the functions for groups only if they are needed: most queues have no groups, and making functions takes longer than calling a few.
 local function makeGroupFunctions()
   local MOST_TURN, MOST_TURN_TEXT = 4503599627370496, '4503599627370496'
-  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE, LARGE_PLACE, MOST_STRANGERS, STATES_TOGETHER = 960, 64, 65536, 1024, 1000, 25
+  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE, LARGE_PLACE, MOST_STRANGERS, STATES_TOGETHER = 960, 64, 65536, 1024, 1000, 8
 
   -- The first messages that wait in a group, without those set aside: for each its time, its id and its member; a member that no script has written has neither time nor id.
   -- Also returns whether there can be more of the `most` that were wanted, because members are large. `areSmall`: those of other groups were small.
@@ -129,21 +129,26 @@ local function makeGroupFunctions()
     return groups.arePaused and redis.call('ZSCORE', groups.pauses, group) ~= false
   end
 
-  -- The stored states of some groups; nothing if no script has written one. After the first one that is too long each is measured before it is read.
+  -- The stored states of some groups; nothing if no script has written one. After the first one that is too long each is measured before it is read. A script that may
+  -- give turns removes those that are too long, because each later one would read them.
   local function statesOf(groups, names)
-    local texts = {}
+    local texts, long = {}, {}
     for from = 1, groups.areLong and 0 or #names, STATES_TOGETHER do
       local page = redis.call('HMGET', groups.states, unpack(names, from, math.min(from + STATES_TOGETHER - 1, #names)))
       for n, text in ipairs(page) do
-        groups.areLong = groups.areLong or text and #text > LONGEST_STATE
-        texts[from + n - 1] = text and #text <= LONGEST_STATE and text or ''
+        local isLong = text and #text > LONGEST_STATE
+        if isLong then long[#long + 1] = names[from + n - 1] end
+        groups.areLong = groups.areLong or isLong
+        texts[from + n - 1] = text and not isLong and text or ''
       end
       if groups.areLong then break end
     end
     for n = #texts + 1, #names do
       local size = redis.call('HSTRLEN', groups.states, names[n])
+      if size > LONGEST_STATE then long[#long + 1] = names[n] end
       texts[n] = size > 0 and size <= LONGEST_STATE and redis.call('HGET', groups.states, names[n]) or ''
     end
+    if groups.turns and #long > 0 then redis.call('HDEL', groups.states, unpack(long)) end
     return texts
   end
 
