@@ -13,7 +13,7 @@ import { writeDocs } from './lib/docs.js'
 import { codeOf } from './lib/machine.js'
 import { plot } from './lib/plots.js'
 import { environment, save, tableOfGoals, type Finished, type Run } from './lib/report.js'
-import { OutOfTime, RunState, type Measurement } from './lib/run-state.js'
+import { OutOfTime, RunState, stringify, type Measurement } from './lib/run-state.js'
 import type { Bench, Point, Scenario } from './lib/scenario.js'
 import { warmUp } from './lib/warm-up.js'
 import { QUICK, SCENARIOS } from './scenarios/all.js'
@@ -148,17 +148,6 @@ async function stateOf(): Promise<RunState> {
     new URL(given.quick ? '../.cache/bench/quick.jsonl' : 'results/run.jsonl', import.meta.url),
   )
   const code = codeOf()
-  const before = given.resume ? RunState.resume(file, budget) : undefined
-  if (before !== undefined) {
-    const begun = before.head.env
-    if (begun.code !== code.code) {
-      stop(
-        2,
-        `That run is of commit ${begun.commit} (code ${begun.code}), and this is ${code.commit} (code ${code.code}): one run is of one code. Without --resume another one begins.`,
-      )
-    }
-    return before
-  }
   const info = await raw.info('server')
   const packageVersion = (name: string): string =>
     (createRequire(import.meta.url)(`${name}/package.json`) as { version: string }).version
@@ -171,6 +160,21 @@ async function stateOf(): Promise<RunState> {
     redisson: redissonVersion(),
     asynq: asynqVersion(),
   })
+  const begun = given.resume ? RunState.headOf(file)?.env : undefined
+  if (begun !== undefined) {
+    // before the file is opened, which drops what another machine has to measure again
+    if (begun.code !== env.code || stringify(begun.versions) !== stringify(env.versions)) {
+      const [earlier, now] = [begun, env].map(
+        (one) => `commit ${one.commit} (code ${one.code}, ${stringify(one.versions)})`,
+      )
+      stop(
+        2,
+        `That run is of ${earlier}, and this is ${now}: one run is of one code and one set of versions. Without --resume another one begins.`,
+      )
+    }
+    const before = RunState.resume(file, budget)
+    if (before !== undefined) return before
+  }
   const part = given.only === undefined ? '' : `-${given.only.replaceAll(',', '-').slice(0, 80)}`
   const stem = `${env.date.slice(0, 10)}-${given.quick ? 'quick' : 'full'}${part}`
   return RunState.begin(file, { stem, env, options: { quick: given.quick, only: asked, runs } }, budget)

@@ -96,7 +96,7 @@ function performancePage(run: Run): string[] {
   const planning = finished.find(({ scenario }) => scenario.name === 'planning')?.result.text ?? []
   const goals = tableOfGoals(finished).slice(2) // it has a heading there
   return [
-    `All figures are of [one run](../benchmarks/results/${stem}.md) of commit ${env.commit}, begun on ${env.date.slice(0, 16).replace('T', ' ')} UTC with up to ${env.runs} rounds of each scenario. ${env.machine}${places.length > 1 ? `, and ${places.length - 1} more like it, each scenario on one of them` : ''}; ${Object.entries(
+    `All figures are of [one run](../benchmarks/results/${stem}.md) of commit ${env.commit}, begun on ${env.date.slice(0, 16).replace('T', ' ')} UTC with up to ${env.runs} rounds of each scenario. ${env.machine}${places.length > 1 ? `, and other machines, which the page of the run lists, each scenario on one of them` : ''}; ${Object.entries(
       env.versions,
     )
       .map(([name, version]) => `${name} ${version}`)

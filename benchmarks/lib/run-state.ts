@@ -68,6 +68,11 @@ export class RunState {
     return state
   }
 
+  /** What a file is the run of, without changing it. */
+  static headOf(file: string): Head | undefined {
+    return existsSync(file) ? read(file).head : undefined
+  }
+
   static resume(file: string, budgetSeconds: number, place: Place = thisPlace()): RunState | undefined {
     if (!existsSync(file)) return undefined
     const { head, lines } = read(file)

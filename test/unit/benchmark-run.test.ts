@@ -93,6 +93,15 @@ describe('a run of the benchmarks', () => {
     expect(third?.places).to.have.length(2)
   })
 
+  it('says what it is a run of, and drops nothing before that is compared', async () => {
+    expect(RunState.headOf(file)).to.equal(undefined)
+    const first = RunState.begin(file, HEAD, Infinity, FIRST)
+    await first.measured('part', 'a', 1, () => Promise.resolve({ ms: 2 }))
+    const before = readFileSync(file, 'utf8')
+    expect(RunState.headOf(file)?.env.code).to.equal('123')
+    expect(readFileSync(file, 'utf8')).to.equal(before)
+  })
+
   it('reads a file whose last line was not written whole', async () => {
     await RunState.begin(file, HEAD, Infinity).measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
     appendFileSync(file, '{"scenario":"s","subj')
