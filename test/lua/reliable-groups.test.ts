@@ -333,6 +333,62 @@ describe('messages with groups', () => {
     expect(got).to.deep.equal(['x'])
   })
 
+  for (const [place, actual] of [
+    ['of a group', undefined],
+    ['of a group', 'b'],
+    ['of a group that is theirs too', 'b'],
+    ['of no group', undefined],
+    ['of no group', 'b'],
+  ] as const) {
+    it(`come where their records say when another program gave them a place ${place}: ${actual ?? 'without a group'}`, async () => {
+      const queue = await made({ groupConcurrency: '3' })
+      const { keys } = queue
+      await add(queue, [{ id: 'c1', group: 'c' }])
+      const other = await poll(queue, { visibilityMs: 60_000 }) // without any claim, counts are forgotten
+      await add(queue, [...['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })), { id: 'b1', group: 'b' }])
+      for (const id of ['x1', 'x2', 'x3']) {
+        await rig.redis.hset(keys.messages, id, recordOf({ id, ...(actual && { group: actual }) }))
+        await rig.redis.zadd(keys.due10, NOW - 10, id)
+        const at = String(NOW - 10).padStart(16, '0')
+        if (place !== 'of no group') await rig.redis.zadd(keys.groupOrder, 0, `\x01a${at}${id}`)
+        if (place.endsWith('too')) await rig.redis.zadd(keys.groupOrder, 0, `\x01b${at}${id}`)
+      }
+      const got: string[] = []
+      for (let nowMs = NOW; nowMs < NOW + 20; nowMs++) {
+        const reply = await poll(queue, { nowMs, count: 2 })
+        got.push(...ids(reply))
+        await acknowledge(queue, reply, nowMs)
+      }
+      expect(got.sort()).to.deep.equal(['a1', 'a2', 'a3', 'a4', 'b1', 'x1', 'x2', 'x3'])
+      await acknowledge(queue, other)
+      expect(await left(queue)).to.deep.equal(NOTHING)
+    })
+  }
+
+  for (const others of [1, 40, 900]) {
+    it(`lose the claims that another program wrote, while consumers have ${others} messages of others`, async () => {
+      const queue = await made({ groupConcurrency: '3', groupRateLimit: '1000,1000' })
+      const items = Array.from({ length: others }, (_, n) => ({ id: `b${n}`, group: `b${n}` }))
+      await add(queue, items)
+      const first: string[] = []
+      while (first.length < others) first.push(...ids(await poll(queue, { count: 500, visibilityMs: 100_000 })))
+      const groups = await rig.redis.hgetall(queue.keys.groups)
+      await rig.redis.hset(queue.keys.groups, 'a', '5 ')
+      await add(
+        queue,
+        ['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
+      )
+      const got: string[] = []
+      for (let nowMs = NOW; got.length < 3 && nowMs < NOW + 10; nowMs++) got.push(...ids(await poll(queue, { nowMs })))
+      expect(got).to.deep.equal(['a1', 'a2', 'a3'])
+      for (let nowMs = NOW; nowMs < NOW + 10; nowMs++) got.push(...ids(await poll(queue, { nowMs })))
+      expect(got).to.have.length(3) // its limit holds
+      const { a, ...rest } = await rig.redis.hgetall(queue.keys.groups)
+      expect(a).to.match(/^3 /u)
+      expect(rest).to.deep.equal(groups)
+    })
+  }
+
   it('that wait for a limit, or are paused, are left where they are by polls that find nothing', async () => {
     const queue = await rig.queue()
     await rig.redis.hset(queue.keys.config, 'groupConcurrency', 1)
@@ -752,10 +808,16 @@ describe('messages with groups', () => {
       ])
       expect(ids(await poll(queue, { visibilityMs: 60_000 }))).to.deep.equal(['a1', 'b1'])
       await rig.redis.zrem(queue.keys.inFlight, 'ga1')
-      expect(ids(await poll(queue, { nowMs: NOW + 1 }))).to.deep.equal([])
       await queue.published()
       return queue
     }
+
+    it('end their claim when a poll finds nothing', async () => {
+      const queue = await lost()
+      expect(await poll(queue, { nowMs: NOW + 1 })).to.deep.include({ messages: [], next: NOW + 1 })
+      expect((await left(queue)).groups).to.deep.equal({ b: '1 ' })
+      expect(ids(await poll(queue, { nowMs: NOW + 1 }))).to.deep.equal(['a2'])
+    })
 
     it('end their claim when they are removed', async () => {
       const queue = await lost()

@@ -8,7 +8,6 @@ if isGrouped then -- most queues have no groups, and making these functions take
 local of = groupFunctions()
 local headsOf, isPausedGroup, isGroupFull, statesOf, readState = of.headsOf, of.isPausedGroup, of.isGroupFull, of.statesOf, of.readState
 local textOf, noteState, nextTurn, newPlaces, place, writePlaces = of.textOf, of.noteState, of.nextTurn, of.newPlaces, of.place, of.writePlaces
-local bringTurns, isOrdered = of.bringTurns, of.isOrdered
 local areHeadsSmall, leastSlots = false, 0
 
 -- The first messages of each of these groups, as many as its limits allow now and one more. Removes members without a message.
@@ -93,15 +92,22 @@ end
 
 -- Claims messages in the order of the turns. Returns the changes to write.
 local function claimTurns(seats, deep, visible)
-  local done = {claimed = {}, written = {}, members = {}, ids = {}, strangers = {}, kept = {}, aside = {}, given = {}, plain = 0}
+  local done = {claimed = {}, written = {}, members = {}, ids = {}, strangers = {}, misplaced = {}, kept = {}, aside = {}, given = {}, plain = 0}
   local function claim(one, head)
     looked = looked + 1
     push(done.members, head.member)
     push(done.ids, head.id)
+    if not head.record then
+      push(done.strangers, head.id)
+      return false
+    end
     local attempts = head.delivered and attemptsOf(head.delivered) or 0
-    local outcome = head.record and endOf(head.id, attempts, readMeta(head.record))
-    local score = asideOf and head.record and not outcome and asideOf(head.record, GROUPED, head.at)
-    if not head.record then push(done.strangers, head.id)
+    local expires, limit, _, _, group = readMeta(head.record)
+    -- The end of a claim counts for the group in the record: for another one the claim would never end.
+    local isMisplaced = group ~= one.group
+    local outcome = not isMisplaced and endOf(head.id, attempts, expires, limit)
+    local score = asideOf and not isMisplaced and not outcome and asideOf(head.record, GROUPED, head.at)
+    if isMisplaced then push(done.misplaced, {group = group, id = head.id, at = head.at})
     elseif score then push(done.aside, {place = placeOf(one.group, aside.from, head.id), id = head.id, score = score})
     elseif outcome == 'kept' then
       push(done.kept, {group = one.group, id = head.id})
@@ -149,6 +155,15 @@ local function claimPlainTurns(got, turns)
   if claimed >= turns then isFull = false end -- only these turns are served; otherwise another limit ends the poll, such as that of bytes
 end
 
+-- Moves a message to where its record says, which is in a group or among those without one.
+local function bringHome(group, at, id)
+  if group then return addToGroup(groups, group, at, id) end
+  redis.call('ZREM', groups.schedule, id)
+  redis.call('ZADD', due[1], string.format('%.0f', at), id)
+  arePlain = true
+  return true
+end
+
 local function writeTurns(seats, done)
   if #done.claimed > 0 then
     redis.call('ZADD', inFlight, unpack(done.claimed))
@@ -165,6 +180,7 @@ local function writeTurns(seats, done)
     redis.call('ZADD', groups.schedule, each.score, each.id)
   end
   for _, each in ipairs(done.kept) do addToGroup(groups, each.group, now + LATER_MS, each.id) end
+  for _, each in ipairs(done.misplaced) do bringHome(each.group, each.at, each.id) end
   local places = newPlaces()
   for _, one in ipairs(seats) do
     if not one.isPlain then
@@ -239,6 +255,9 @@ local function takeRound()
   table.sort(order, function(a, b) return turns[a] < turns[b] end)
   for _, name in ipairs(order) do push(places.turns, nextTurn(groups), name) end
   writePlaces(groups, places)
+  for _, each in ipairs(done.misplaced) do
+    if each.group then refreshGroup(groups, each.group) end
+  end
   leastSlots = handed == before and 32 or 0
   return not isCut -- after large names the next poll goes on
 end
@@ -268,6 +287,31 @@ local function takeLate()
   return #moved
 end
 
+-- Sets the claims of a full group to what consumers have of it: another program can have written more, which nothing would end while the queue has other claims. It
+-- seldom counts many, and one group in a script; those that it cannot read count as the group's.
+local function recount(group)
+  local FEW_CLAIMS, SELDOM = 32, 7
+  local all = redis.call('ZCARD', inFlight)
+  if groups.isCounted or not groups.concurrency or all > MOST or all > FEW_CLAIMS and now % SELDOM > 0 then return end
+  local state = readState(groups, statesOf(groups, {group})[1])
+  if state.claims < groups.concurrency then return end
+  groups.isCounted = true
+  local members, areCut = namesOf(all, function(many, from) return redis.call('ZRANGE', inFlight, from, from + many - 1) end)
+  local claims, read = 0, 0
+  for _, member in ipairs(members) do
+    if byte(member) == GROUP_BYTE then
+      local id, of, size = string.sub(member, 2), group, 0
+      if read + redis.call('HSTRLEN', messages, id) <= BYTES then of, size = groupOf(messages, id) end
+      claims, read = claims + (of == group and 1 or 0), read + size
+    end
+    if areCut or claims >= groups.concurrency or isOver() then return end
+  end
+  state.claims = claims
+  local places = newPlaces()
+  noteState(places, group, state.text, textOf(state))
+  writePlaces(groups, places)
+end
+
 -- Another program can have removed a message from the order, or the turn and the time of its group. So a poll that found nothing, and one of thirty others,
 -- examines one of the visible messages, each time another or the first one, and the next ones while they are misplaced; it removes ids without a message. A lost
 -- message becomes the first one while polls find others. It seldom examines a large message, which it has to read whole for its group.
@@ -276,11 +320,12 @@ local function findLost()
   local visible = redis.call('ZCOUNT', groups.schedule, '-inf', now)
   local at = visible > 0 and (handed == 0 or now % 2 == 0) and math.floor(nowExact * 997) % visible or 0
   for _ = 1, math.min(MOST_LOST, visible) do
-    local id, due = unpack(redis.call('ZRANGE', groups.schedule, at, at, 'WITHSCORES'))
+    local id, visibleAt = unpack(redis.call('ZRANGE', groups.schedule, at, at, 'WITHSCORES'))
     if not id or redis.call('HSTRLEN', messages, id) > LARGE and now % SELDOM > 0 then return end
     local group, size = groupOf(messages, id)
-    local hasNoPlace = group and addToGroup(groups, group, math.ceil(tonumber(due)), id)
-    local isLost = group and refreshGroup(groups, group) or hasNoPlace or size == 0 and redis.call('ZREM', groups.schedule, id) == 1
+    local wasLost = size == 0 and redis.call('ZREM', groups.schedule, id) == 1 or size > 0 and bringHome(group, math.ceil(tonumber(visibleAt)), id)
+    if group then recount(group) end
+    local isLost = group and refreshGroup(groups, group) or wasLost
     if size == 0 then forget({id}) end
     bytes, at = bytes + size, at + 1
     if isLost then changed = changed + 1 end
@@ -289,7 +334,7 @@ local function findLost()
 end
 
 takeTurns = function()
-  bringTurns(groups)
+  of.bringTurns(groups)
   -- All groups whose time has come get a turn before a message is handed out: otherwise another group could have two turns while they wait for one. Their
   -- messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it hands out nothing, and the next poll goes on; but
   -- behind many bytes of long names, which another program wrote, it hands out the messages of those that have a turn.
@@ -310,7 +355,7 @@ takeTurns = function()
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
   if isFull or asleep > 0 and not (areCut or longBytes > BYTES) then return end -- messages do not wait until all long names are gone
-  if not isOrdered(groups) then -- the next poll goes on
+  if not of.isOrdered(groups) then -- the next poll goes on
     changed = changed + 1
     handed = claimPlain(want, hand)
     return
