@@ -365,6 +365,91 @@ describe('messages with groups', () => {
     })
   }
 
+  /** Puts a message where another program could, in the order of a group if one is given. */
+  const forge = async ({ keys }: ReliableFixture, id: string, record: string, group?: string) => {
+    await rig.redis.hset(keys.messages, id, record)
+    await rig.redis.zadd(keys.due10, NOW - 10, id)
+    if (group !== undefined)
+      await rig.redis.zadd(keys.groupOrder, 0, `\x01${group}${String(NOW - 10).padStart(16, '0')}${id}`)
+  }
+  /** The messages that some polls hand out, one poll in each millisecond. */
+  const pollAll = async (queue: ReliableFixture, from = NOW, polls = 20): Promise<string[]> => {
+    const got: string[] = []
+    for (let nowMs = from; nowMs < from + polls; nowMs++)
+      got.push(...ids(await poll(queue, { nowMs, visibilityMs: 9_000_000 })))
+    return got
+  }
+
+  for (const other of ['a', 'c']) {
+    it(`come once where another program gave them a place of group ${other} besides their own`, async () => {
+      const queue = await made({ groupConcurrency: '3' })
+      await add(
+        queue,
+        ['a', 'b', 'c'].map((group) => ({ id: `${group}1`, group })),
+      )
+      const x = recordOf({ id: 'x', group: 'b' })
+      await forge(queue, 'x', x, 'b')
+      await forge(queue, 'x', x, other)
+      expect((await pollAll(queue)).sort()).to.deep.equal(['a1', 'b1', 'c1', 'x'])
+    })
+  }
+
+  for (const where of ['in a group', 'in no group', 'in flight']) {
+    it(`come without a group where their record, ${where}, ends before its group`, async () => {
+      const queue = await made({ groupConcurrency: '3' })
+      await add(queue, [{ id: 'a1', group: 'a' }])
+      await forge(queue, 'x', '\x05,,0,5', where === 'in a group' ? 'a' : undefined)
+      if (where === 'in flight') {
+        await rig.redis.zrem(queue.keys.due10, 'x')
+        await rig.redis.hset(queue.keys.deliveries, 'x', '1 t')
+        await rig.redis.zadd(queue.keys.inFlight, NOW - 5, 'gx')
+      }
+      expect((await pollAll(queue)).sort()).to.deep.equal(['a1', 'x'])
+      expect((await poll(queue, { nowMs: NOW + 20 })).next).to.be.greaterThan(NOW + 20)
+    })
+  }
+
+  for (const where of ['in a group', 'in no group', 'in flight']) {
+    it(`without a group, placed ${where} by another program, wait while the schedule of their priority is of another type`, async () => {
+      const queue = await made({ groupConcurrency: '3' })
+      await add(
+        queue,
+        ['a', 'b'].map((group) => ({ id: `${group}1`, group })),
+      )
+      await forge(queue, 'x', recordOf({ id: 'x' }), where === 'in a group' ? 'a' : undefined)
+      if (where === 'in flight') {
+        await rig.redis.zrem(queue.keys.due10, 'x')
+        await rig.redis.hset(queue.keys.deliveries, 'x', '1 t')
+        await rig.redis.zadd(queue.keys.inFlight, NOW - 5, 'gx')
+      }
+      await queue.block('due0')
+      expect((await pollAll(queue)).sort()).to.deep.equal(['a1', 'b1'])
+      await queue.unblock('due0')
+      expect(await pollAll(queue, NOW + 70_000)).to.deep.equal(['x'])
+      expect(await rig.redis.hget(queue.keys.deliveries, 'x')).to.equal(where === 'in flight' ? '2 t' : '1 t')
+    })
+  }
+
+  it('that are set aside, or delayed, stay where they are when polls bring back lost ones', async () => {
+    const queue = await made({ tasks: '1' })
+    await add(queue, [
+      { id: 'a1', group: 'a' },
+      { id: 'b1', group: 'b' },
+    ])
+    const headers = '{"task":"report"}'
+    const score = String(2 ** 53 + 2 * (2 ** 43 + NOW))
+    await rig.redis.zadd(queue.keys.taskPauses, 1, 'report')
+    await rig.redis.hset(queue.keys.messages, 'x', `\x06,,${headers.length},1c${headers}payload`)
+    await rig.redis.unlink(queue.keys.groupTurns, queue.keys.groupOrder)
+    await rig.redis.zadd(queue.keys.due10, score, 'x')
+    await rig.redis.zadd(queue.keys.groupOrder, 0, `\x01c${2 ** 53}x`)
+    await poll(queue, { nowMs: NOW + 1 }) // examines the last one of those that are visible, and goes on
+    expect(await rig.redis.zscore(queue.keys.due10, 'x')).to.equal(score)
+    expect((await pollAll(queue, NOW + 2)).sort()).to.deep.equal(['a1', 'b1'])
+    await rig.redis.zadd(queue.keys.taskPauses, 1001, 'report')
+    expect(await pollAll(queue, NOW + 30)).to.deep.equal(['x'])
+  })
+
   for (const others of [1, 40, 900]) {
     it(`lose the claims that another program wrote, while consumers have ${others} messages of others`, async () => {
       const queue = await made({ groupConcurrency: '3', groupRateLimit: '1000,1000' })

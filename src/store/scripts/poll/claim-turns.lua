@@ -105,13 +105,14 @@ local function claimTurns(seats, deep, visible)
     local expires, limit, _, _, group = readMeta(head.record)
     -- The end of a claim counts for the group in the record: for another one the claim would never end.
     local isMisplaced = group ~= one.group
-    local outcome = not isMisplaced and endOf(head.id, attempts, expires, limit)
+    local hasHome = not isMisplaced or group or isSchedule(0)
+    local outcome = not hasHome and 'kept' or not isMisplaced and endOf(head.id, attempts, expires, limit)
     local score = asideOf and not isMisplaced and not outcome and asideOf(head.record, GROUPED, head.at)
-    if isMisplaced then push(done.misplaced, {group = group, id = head.id, at = head.at})
-    elseif score then push(done.aside, {place = placeOf(one.group, aside.from, head.id), id = head.id, score = score})
-    elseif outcome == 'kept' then
+    if outcome == 'kept' then
       push(done.kept, {group = one.group, id = head.id})
       one.keptAt = now + LATER_MS
+    elseif isMisplaced then push(done.misplaced, {group = group, id = head.id, at = head.at})
+    elseif score then push(done.aside, {place = placeOf(one.group, aside.from, head.id), id = head.id, score = score})
     elseif not outcome then
       local delivery = isSuspect(head.delivered) and attempts + 1 .. ' ~' .. token or newDelivery(attempts + 1)
       push(done.claimed, ending, memberOf(GROUPED, head.id))
@@ -155,13 +156,14 @@ local function claimPlainTurns(got, turns)
   if claimed >= turns then isFull = false end -- only these turns are served; otherwise another limit ends the poll, such as that of bytes
 end
 
--- Moves a message to where its record says, which is in a group or among those without one.
+-- Moves a message to where its record says, which is in a group or among those without one. Returns whether it is new there, and whether it has left the schedule.
 local function bringHome(group, at, id)
-  if group then return addToGroup(groups, group, at, id) end
-  redis.call('ZREM', groups.schedule, id)
+  if group then return addToGroup(groups, group, at, id), false end
+  if not isSchedule(0) then return false, false end
   redis.call('ZADD', due[1], string.format('%.0f', at), id)
+  redis.call('ZREM', groups.schedule, id)
   arePlain = true
-  return true
+  return true, true
 end
 
 local function writeTurns(seats, done)
@@ -180,7 +182,13 @@ local function writeTurns(seats, done)
     redis.call('ZADD', groups.schedule, each.score, each.id)
   end
   for _, each in ipairs(done.kept) do addToGroup(groups, each.group, now + LATER_MS, each.id) end
-  for _, each in ipairs(done.misplaced) do bringHome(each.group, each.at, each.id) end
+  if #done.misplaced > 0 then
+    local given = {} -- one that has the place of its own group, too, can have been claimed there
+    for _, each in ipairs(done.given) do given[each.head and each.head.id or PLAIN] = true end
+    for _, each in ipairs(done.misplaced) do
+      if not given[each.id] then bringHome(each.group, each.at, each.id) end
+    end
+  end
   local places = newPlaces()
   for _, one in ipairs(seats) do
     if not one.isPlain then
@@ -255,9 +263,12 @@ local function takeRound()
   table.sort(order, function(a, b) return turns[a] < turns[b] end)
   for _, name in ipairs(order) do push(places.turns, nextTurn(groups), name) end
   writePlaces(groups, places)
+  local homes, isHome = {}, {}
   for _, each in ipairs(done.misplaced) do
-    if each.group then refreshGroup(groups, each.group) end
+    if each.group and not isHome[each.group] then push(homes, each.group) end
+    isHome[each.group or PLAIN] = true
   end
+  refreshGroups(groups, homes, {}, true)
   leastSlots = handed == before and 32 or 0
   return not isCut -- after large names the next poll goes on
 end
@@ -290,21 +301,24 @@ end
 -- Sets the claims of a full group to what consumers have of it: another program can have written more, which nothing would end while the queue has other claims. It
 -- seldom counts many, and one group in a script; those that it cannot read count as the group's.
 local function recount(group)
-  local FEW_CLAIMS, SELDOM = 32, 7
+  local FEW_CLAIMS, SELDOM, COUNTED = 32, 7, 40
   local all = redis.call('ZCARD', inFlight)
   if groups.isCounted or not groups.concurrency or all > MOST or all > FEW_CLAIMS and now % SELDOM > 0 then return end
   local state = readState(groups, statesOf(groups, {group})[1])
   if state.claims < groups.concurrency then return end
   groups.isCounted = true
-  local members, areCut = namesOf(all, function(many, from) return redis.call('ZRANGE', inFlight, from, from + many - 1) end)
   local claims, read = 0, 0
-  for _, member in ipairs(members) do
-    if byte(member) == GROUP_BYTE then
-      local id, of, size = string.sub(member, 2), group, 0
-      if read + redis.call('HSTRLEN', messages, id) <= BYTES then of, size = groupOf(messages, id) end
-      claims, read = claims + (of == group and 1 or 0), read + size
+  for from = 0, all - 1, COUNTED do -- most full groups are full, so a few pages show it
+    local members, areCut = namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)
+    if areCut or isOver() then return end
+    for _, member in ipairs(members) do
+      if byte(member) == GROUP_BYTE then
+        local id, of, size = string.sub(member, 2), group, 0
+        if read + redis.call('HSTRLEN', messages, id) <= BYTES then of, size = groupOf(messages, id) end
+        claims, read = claims + (of == group and 1 or 0), read + size
+      end
+      if claims >= groups.concurrency then return end
     end
-    if areCut or claims >= groups.concurrency or isOver() then return end
   end
   state.claims = claims
   local places = newPlaces()
@@ -321,13 +335,16 @@ local function findLost()
   local at = visible > 0 and (handed == 0 or now % 2 == 0) and math.floor(nowExact * 997) % visible or 0
   for _ = 1, math.min(MOST_LOST, visible) do
     local id, visibleAt = unpack(redis.call('ZRANGE', groups.schedule, at, at, 'WITHSCORES'))
-    if not id or redis.call('HSTRLEN', messages, id) > LARGE and now % SELDOM > 0 then return end
+    -- behind the visible messages are the delayed ones and those set aside, whose scores are no times
+    if not id or tonumber(visibleAt) > now or redis.call('HSTRLEN', messages, id) > LARGE and now % SELDOM > 0 then return end
     local group, size = groupOf(messages, id)
-    local wasLost = size == 0 and redis.call('ZREM', groups.schedule, id) == 1 or size > 0 and bringHome(group, math.ceil(tonumber(visibleAt)), id)
+    local wasLost, hasLeft
+    if size == 0 then wasLost, hasLeft = redis.call('ZREM', groups.schedule, id) == 1, true
+    else wasLost, hasLeft = bringHome(group, math.ceil(tonumber(visibleAt)), id) end
     if group then recount(group) end
     local isLost = group and refreshGroup(groups, group) or wasLost
     if size == 0 then forget({id}) end
-    bytes, at = bytes + size, at + 1
+    bytes, at = bytes + size, hasLeft and at or at + 1
     if isLost then changed = changed + 1 end
     if not isLost or bytes > BYTES or isOver() then return end
   end

@@ -5,6 +5,15 @@
 local returned, changed, backBytes = 0, 0, 0
 local freed, ends = {}, {} -- the groups, and the number of ended claims of each
 local function takeBack(member, priority, id, ended)
+  local group, size
+  if priority == GROUPED then
+    group, size = groupOf(messages, id)
+    backBytes = backBytes + size
+    if not group and not isSchedule(0) then
+      redis.call('ZADD', inFlight, string.format('%.0f', now + LATER_MS), member)
+      return
+    end
+  end
   local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
   local isScheduled = false
@@ -19,11 +28,6 @@ local function takeBack(member, priority, id, ended)
   -- another program wrote the end of this claim, or left it when it deleted a message and its attempts: the message stays where it waits
   if isScheduled then
     redis.call('ZREM', inFlight, member)
-    local group, size
-    if priority == GROUPED then
-      group, size = groupOf(messages, id)
-      backBytes = backBytes + size
-    end
     if group and not ends[group] then freed[#freed + 1] = group end
     if group then ends[group] = (ends[group] or 0) - 1 end
     return
@@ -43,11 +47,6 @@ local function takeBack(member, priority, id, ended)
     redis.call('HSET', deliveries, id, attempts .. stays)
     noteFailure(failures, id, attempts, now, '"its visibility ended"')
     if log then noteChange(log, changeHead('f', attempts, ended), id, '"its visibility ended"') end
-  end
-  local group, size
-  if priority == GROUPED then
-    group, size = groupOf(messages, id)
-    backBytes = backBytes + size
   end
   if group then addToGroup(groups, group, math.ceil(tonumber(ended)), id)
   else redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], ended, id) end

@@ -8,7 +8,8 @@ local function readMeta(record)
   local expires, limit, headers, group = string.match(string.sub(record, 2, 1 + size), '^(%d*),(%d*),(%d*),?(%d*)$')
   local bytes = group ~= '' and tonumber(group) or 0
   if bytes < 1 or bytes > 255 then return tonumber(expires), tonumber(limit), tonumber(headers) or 0, 2 + size end
-  return tonumber(expires), tonumber(limit), tonumber(headers) or 0, 2 + size + bytes, string.sub(record, 2 + size, 1 + size + bytes)
+  local name = string.sub(record, 2 + size, 1 + size + bytes)
+  return tonumber(expires), tonumber(limit), tonumber(headers) or 0, 2 + size + bytes, name ~= '' and name or nil -- another program's record can end before it
 end
 
 local function writeMeta(expires, limit, headers, group)
