@@ -110,7 +110,7 @@ export const MEANINGS = {
     means:
       'Groups have more claims by their counts than consumers have messages: with groupConcurrency the slots between are taken.',
     repair:
-      'Find what removes or writes single keys or fields of the queue. A poll that finds no message corrects the count of a full group while the queue has at most 1,000 claims; without claims, setConfig with groupConcurrency corrects all.',
+      'Find what removes or writes single keys or fields of the queue. A poll that finds no message corrects the count of a full group while at most 1,000 messages of 1 MiB in all are in flight; without claims, setConfig with groupConcurrency corrects all.',
   },
   'place-lost': {
     means: 'No poll finds them: another program, or an eviction, has deleted their places in the schedules.',

@@ -59,8 +59,6 @@ local TOGETHER = 10
 
 -- include shared/locate.lua
 
--- include shared/lost-claim.lua
-
 -- include shared/record.lua
 
 -- include shared/settings.lua
@@ -293,10 +291,6 @@ local function add(id, record, detail, body)
   end
 
   -- In this order, so that after an error between the writes every record is in a schedule, and every mark has its message.
-  if isLost and hasLostClaim(deliveries, id) then
-    local _, _, _, _, before = readMeta(record)
-    if before and refreshGroup(groups, before, -1) then publishSlot(messages, now) end
-  end
   if record then
     redis.call('HDEL', deliveries, id)
     redis.pcall('HDEL', failures, id)

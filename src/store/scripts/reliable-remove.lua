@@ -42,8 +42,6 @@ local alsoHeld = ARGV[2] == '1'
 
 -- include shared/locate.lua
 
--- include shared/lost-claim.lua
-
 -- include shared/change-log.lua
 
 -- include shared/settings.lua
@@ -79,14 +77,13 @@ for at = 4, #ARGV do
   local mayGo = isLost or (priority and (alsoHeld or not isHeld))
   if mayGo then
     if isTooMuch(messages, id, MOST_BYTES) then break end
-    local endsClaim = isTaken or (isLost and hasLostClaim(deliveries, id))
-    local group = (priority == GROUPED or (isLost and endsClaim)) and groupOf(messages, id)
+    local group = priority == GROUPED and groupOf(messages, id)
     if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id))
     elseif group then takeFromGroup(groups, group, id)
     elseif priority then redis.call('ZREM', due[priority + 1], id) end
     if group then
       if not claimsEnded[group] then names[#names + 1] = group end
-      claimsEnded[group] = (claimsEnded[group] or 0) - (endsClaim and 1 or 0)
+      claimsEnded[group] = (claimsEnded[group] or 0) - (isTaken and 1 or 0)
     end
     freed = freed or isHeld
     redis.call('HDEL', messages, id)

@@ -61,8 +61,6 @@ local priority = tonumber(ARGV[7])
 
 -- include shared/placed.lua
 
--- include shared/lost-claim.lua
-
 -- include shared/settings.lua
 
 -- include shared/names.lua
@@ -107,11 +105,11 @@ redis.call('ZCARD', ticks)
 if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first, now) end
 
 local ended = (settings.keepCompleted or settings.batched) and {}
-local touched, claimsEnded = {}, {} -- groups whose places are updated at the end
+local touched, isTouched = {}, {} -- groups whose places are updated at the end
 
-local function touch(group, claims)
-  if not claimsEnded[group] then touched[#touched + 1] = group end
-  claimsEnded[group] = (claimsEnded[group] or 0) + claims
+local function touch(group)
+  if not isTouched[group] then touched[#touched + 1] = group end
+  isTouched[group] = true
 end
 
 local function forget(id)
@@ -137,7 +135,7 @@ if withdrawn ~= '' then
     local group = groupOf(messages, withdrawn)
     if group then
       takeFromGroup(groups, group, withdrawn)
-      touch(group, 0)
+      touch(group)
     else
       redis.call('ZREM', groups.schedule, withdrawn)
     end
@@ -155,19 +153,17 @@ local function enter(id, visible, record)
   if settings.grouped ~= '1' then redis.call('HSET', KEYS[17], 'grouped', '1') end
   settings.grouped = '1'
   addToGroup(groups, group, tonumber(visible), id)
-  touch(group, 0)
+  touch(group)
 end
 
 local all = {unpack(due)}
 all[#all + 1] = groups.schedule
-local hasFreed = false
 for item = 10, #ARGV, 3 do
   local id = ARGV[item]
   local isThere = redis.call('HEXISTS', messages, id) == 1
   -- another program wrote such a record, or deleted its place: no poll would find it
   local isLost = isThere and not isPlaced(all, inFlight, id)
   if isLost or not isThere then
-    local before = isLost and hasLostClaim(deliveries, id) and groupOf(messages, id)
     enter(id, ARGV[item + 1], ARGV[item + 2])
     redis.call('HSET', messages, id, ARGV[item + 2])
     forgetLeftBehind(deliveries, inFlight, {id})
@@ -175,15 +171,10 @@ for item = 10, #ARGV, 3 do
       redis.pcall('HDEL', failures, id)
       if ended then ended[#ended + 1] = id end
     end
-    if before then
-      hasFreed = true
-      touch(before, -1)
-    end
     if log then noteChange(log, changeHead('a', nil, ARGV[item + 1], priority == GROUPED and 0 or priority), id, log.records and ARGV[item + 2]) end
   end
 end
-local areCalled = refreshGroups(groups, touched, claimsEnded, true)
-if areCalled and hasFreed then publishSlot(messages, now) end
+refreshGroups(groups, touched, {}, true)
 if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end
 if settings.batched then
 -- include shared/beforehand.lua

@@ -50,8 +50,6 @@ local channel, isKnown = ARGV[1], ARGV[3] == '1'
 
 -- include shared/placed.lua
 
--- include shared/lost-claim.lua
-
 -- include shared/record.lua
 
 -- include shared/change-log.lua
@@ -132,8 +130,6 @@ local function restore(id, detail, body)
   end
   if not detail.replaces then
     if isPlaced(due, inFlight, id) then return 0 end
-    local before = hasLostClaim(deliveries, id) and groupOf(messages, id)
-    if before and refreshGroup(groups, before, -1) then publishSlot(messages, now) end
     redis.call('HDEL', deliveries, id)
     redis.call('HDEL', failures, id)
     put(id, detail, body)

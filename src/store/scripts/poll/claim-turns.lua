@@ -298,10 +298,10 @@ local function takeLate()
   return #moved
 end
 
--- Sets the claims of a full group to what consumers have of it: another program can have written more, which nothing would end while the queue has other claims. It
--- seldom counts many, and one group in a script; those that it cannot read count as the group's.
+-- Sets the claims of a full group to what consumers have of it: another program can have written more, or removed claims, which nothing would end while the queue has
+-- others. It seldom counts many, for as long as `LONGER` polls, and one group in a script; those that it cannot read count as the group's.
 local function recount(group)
-  local FEW_CLAIMS, SELDOM, COUNTED = 32, 7, 40
+  local FEW_CLAIMS, SELDOM, COUNTED, LONGER = 32, 7, 40, 4
   local all = redis.call('ZCARD', inFlight)
   if groups.isCounted or not groups.concurrency or all > MOST or all > FEW_CLAIMS and now % SELDOM > 0 then return end
   local state = readState(groups, statesOf(groups, {group})[1])
@@ -310,7 +310,8 @@ local function recount(group)
   local claims, read = 0, 0
   for from = 0, all - 1, COUNTED do -- most full groups are full, so a few pages show it
     local members, areCut = namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)
-    if areCut or isOver() then return end
+    local elapsed = microseconds() - started
+    if areCut or elapsed < 0 or elapsed >= LONGER * budget then return end
     for _, member in ipairs(members) do
       if byte(member) == GROUP_BYTE then
         local id, of, size = string.sub(member, 2), group, 0

@@ -28,8 +28,6 @@ local function takeBack(member, priority, id, ended)
   -- another program wrote the end of this claim, or left it when it deleted a message and its attempts: the message stays where it waits
   if isScheduled then
     redis.call('ZREM', inFlight, member)
-    if group and not ends[group] then freed[#freed + 1] = group end
-    if group then ends[group] = (ends[group] or 0) - 1 end
     return
   end
   if isUnbegun(ended) and not delivery and priority ~= GROUPED then -- the last message of a batch: no consumer had it
