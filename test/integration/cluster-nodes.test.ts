@@ -1,11 +1,11 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { CommandError, ConnectionError, ShutdownError, codecs } from '../../src/index.js'
+import { CommandError, ConnectionError, DurabilityError, ShutdownError, codecs } from '../../src/index.js'
 import { pause } from '../../src/timing/pause.js'
 import { RequestReader } from '../liveness/request-reader.js'
 import { eventually, once, timers } from '../support/events.js'
-import { requireServerBin, startCluster } from '../support/redis-server.js'
+import { requireServerBin, startCluster, startRedis } from '../support/redis-server.js'
 import { uniqueName } from '../support/redis.js'
 import { startProxy } from '../support/tcp-proxy.js'
 import { cleanUp, makeClient, onCleanup, rawTo, rejection } from './fixtures.js'
@@ -139,6 +139,101 @@ describe('nodes of a cluster', () => {
     })
   }
 
+  it('the address of a node leads to a server that is no cluster: nothing is added, awaited or announced there', async function () {
+    this.timeout(90_000)
+    const setup = await startCluster({ masters: 3 })
+    onCleanup(() => setup.stop())
+    const stranger = await startRedis()
+    onCleanup(() => stranger.stop())
+    const proxies = await Promise.all(setup.nodes.map(({ port }) => startProxy({ targetPort: port })))
+    onCleanup(() => Promise.all(proxies.map((proxy) => proxy.stop())))
+    const outer = proxies.map(({ port }) => ({ host: '127.0.0.1', port }))
+    const natMap = Object.fromEntries(setup.nodes.map(({ port }, at) => [`127.0.0.1:${port}`, outer[at]!]))
+    const connect = () => {
+      const client = makeClient({
+        cluster: outer,
+        ioredis: { natMap },
+        connectTimeout: 2_000,
+        commandTimeout: 2_000,
+      }).on('error', () => {})
+      // the slots of the names are at one node each
+      const each = ['{bar}', '{c}', '{foo}'].map((tag) => {
+        const name = `${prefix}${tag}`
+        const queue = client.getBlockingQueue<string>(name, STRINGS)
+        return {
+          queue,
+          delayed: client.getDelayedQueue(queue),
+          durable: client.getDelayedQueue(client.getQueue<string>(`${name}:durable`, STRINGS)),
+          reliable: client.getReliableQueue<string>(`${name}:reliable`, STRINGS),
+          awaited: client.getBlockingQueue<string>(`${name}:awaited`, STRINGS),
+        }
+      })
+      return { client, each }
+    }
+    const STRINGS = { codec: codecs.string() }
+    const prefix = uniqueName()
+    const { each } = connect()
+    const added = { now: 0, later: 0, durably: 0, reliably: 0, elsewhere: 0 }
+    const count = async (what: keyof typeof added, call: Promise<unknown>): Promise<void> => {
+      try {
+        await call
+      } catch (thrown) {
+        expect(thrown).to.be.instanceOf(thrown instanceof DurabilityError ? DurabilityError : ConnectionError)
+        if (!(thrown instanceof DurabilityError)) return
+      }
+      added[what]++
+    }
+    const durability = { replicas: 1, timeoutMs: 50 } // no replica confirms it
+    const addTo = async ({ queue, delayed, durable, reliable }: (typeof each)[number]): Promise<void> => {
+      await Promise.all([
+        count(queue.getName() === each[0]!.queue.getName() ? 'now' : 'elsewhere', queue.offer('a')),
+        count('later', delayed.offer('a', '1h')),
+        count('durably', durable.offer('a', '1h', { durability })),
+        count('reliably', reliable.add('a')),
+      ])
+    }
+    await Promise.all(each.map(addTo))
+    expect(added).to.deep.equal({ now: 1, later: 3, durably: 3, reliably: 3, elsewhere: 2 })
+    const taken = Promise.all(each.map(({ awaited }) => awaited.take()))
+    taken.catch(() => {}) // when the test fails before
+
+    proxies[0]!.retarget(stranger.port)
+    proxies[0]!.cut()
+    const began = performance.now()
+    const acceptedBefore = proxies[0]!.accepted
+    const addAll = async (of: typeof each): Promise<void> => {
+      await Promise.all(
+        of.map(async (one) => {
+          while (performance.now() - began < 5_000) await addTo(one)
+        }),
+      )
+    }
+    await Promise.all([addAll(each), addAll(connect().each)])
+    const seconds = (performance.now() - began) / 1_000
+    expect(seconds, 'of the last calls').to.be.below(12)
+    expect((proxies[0]!.accepted - acceptedBefore) / seconds, 'connections a second').to.be.below(60)
+    expect(added.now, 'at the node').to.equal(1)
+    expect(added.elsewhere, 'at the other nodes').to.be.above(20)
+    const refused = await rejection(each[0]!.queue.offer('a'))
+    expect(refused, refused.message).to.include({ name: 'ConnectionError', outcome: 'not-applied' })
+    expect(refused.message).to.contain(`127.0.0.1:${proxies[0]!.port} leads to a server that is no node of a cluster`)
+    const atStranger = rawTo(stranger.port)
+    expect(await atStranger.keys('*')).to.deep.equal([])
+    expect(await atStranger.pubsub('CHANNELS')).to.deep.equal([])
+    expect(await atStranger.info('commandstats')).not.to.match(/cmdstat_(evalsha|rpush|blpop|blmpop|subscribe)/)
+
+    proxies[0]!.retarget(setup.nodes[0]!.port)
+    proxies[0]!.cut()
+    await eventually(() => Promise.all(each.map(({ awaited }) => awaited.offer('taken'))), 15_000)
+    expect(await taken).to.deep.equal(['taken', 'taken', 'taken'])
+    const total = async (size: (one: (typeof each)[number]) => Promise<number>): Promise<number> =>
+      (await Promise.all(each.map(size))).reduce((sum, one) => sum + one)
+    expect(await total(({ queue }) => queue.size())).to.be.at.least(added.now + added.elsewhere)
+    expect(await total(({ delayed }) => delayed.size())).to.be.at.least(added.later)
+    expect(await total(({ durable }) => durable.size())).to.be.at.least(added.durably)
+    expect(await total(({ reliable }) => reliable.size())).to.be.at.least(added.reliably)
+  })
+
   for (const whose of ['an own Cluster', 'a Cluster of the user']) {
     async function setUp(answer: (port: number) => string, limits = LIMITS, table?: (port: number) => string) {
       const node = await startNode(answer, table)
@@ -222,6 +317,12 @@ describe('nodes of a cluster', () => {
       const { queue } = await setUpAt(setup.nodes, LONG_LIMITS)
       expect(await queue.offer('a')).to.equal(true)
       expect(await queue.poll()).to.equal('a')
+    })
+
+    it(`${whose} uses a proxy that calls itself no cluster and serves one`, async () => {
+      const node = await startNode(() => ':1\r\n', slots, '', '', 'redis_mode:standalone\r\ncluster_enabled:0\r\n')
+      const { queue } = await setUpAt([node], LONG_LIMITS)
+      expect(await queue.size()).to.equal(1)
     })
 
     it(`${whose} gets a table that names a port only, of nodes that announce no address: it works`, async () => {
@@ -510,12 +611,13 @@ function slots(port: number, id?: string, host = '127.0.0.1', range?: readonly [
   return `${range === undefined ? '*1\r\n' : ''}*3\r\n:${first}\r\n:${last}\r\n${node}`
 }
 
-/** A cluster of one node, which answers `LLEN` with what `answer` returns, and `CLUSTER SLOTS` with `table`, until it is mute. */
+/** A cluster of one node, which answers `LLEN` with what `answer` returns, and `CLUSTER SLOTS` with `table`, until it is mute; `info`: more of its INFO. */
 async function startNode(
   answer: (port: number) => string,
   table: (port: number) => string = slots,
   known = '',
   id = '',
+  info = '',
 ) {
   let accepted = 0
   let calls = 0
@@ -536,7 +638,7 @@ async function startNode(
         return '' // nothing comes
       },
       HELLO: () => "-ERR unknown command 'HELLO'\r\n",
-      INFO: () => bulk('redis_version:7.2.0\r\nrun_id:0123\r\n'),
+      INFO: () => bulk(`redis_version:7.2.0\r\nrun_id:0123\r\n${info}`),
       'CLUSTER INFO': () => bulk('cluster_state:ok\r\n'),
       'CLUSTER SLOTS': () => table(port),
       'CLUSTER NODES': () => bulk(known),

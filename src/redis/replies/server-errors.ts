@@ -24,12 +24,18 @@ const SILENT = /^Socket timeout\..* (\d+)ms\.$/
 
 const WHERE = 'look at the url, or at username and password; for sentinels at sentinelUsername and sentinelPassword'
 
+/** The error of a connection that was refused while it was opened: none of its calls was sent. */
+export class NeverUsedError extends Error {
+  override readonly name = 'NeverUsedError'
+}
+
 /** Turns an error of ioredis into one of the package's own. */
 export function translateError(thrown: unknown): RedelayedError {
   if (thrown instanceof RedelayedError) return thrown
   const error = toError(thrown)
   if (error.name !== 'ReplyError') {
-    const outcome = error.message.startsWith(NOT_SENT) ? 'not-applied' : 'unknown'
+    const isUnsent = error instanceof NeverUsedError || error.message.startsWith(NOT_SENT)
+    const outcome = isUnsent ? 'not-applied' : 'unknown'
     return new ConnectionError(`${BROKE}${reasonOf(error)}`, outcome, { cause: error })
   }
   const cause = error

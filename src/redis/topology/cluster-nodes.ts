@@ -3,6 +3,7 @@ import { endEachWithFirstError } from '../connections/first-error.js'
 import { lastErrorOf } from '../connections/last-error.js'
 import { checkOrder } from '../replies/order-check.js'
 import { guardReplies } from '../replies/reply-guard.js'
+import { refuseOutsideCluster } from './cluster-mode.js'
 import { ownNodesOf, type OwnNodes } from './own-nodes.js'
 import { paceRedirections } from './redirections.js'
 
@@ -17,7 +18,7 @@ type Callback = (error: Error | null | undefined, reply?: unknown) => void
 
 /**
  * Guards the present and future nodes of an ioredis Cluster against faults of ioredis that end the process or keep
- * it busy, and checks their replies if the cluster is `owned`. Returns a function that stops guarding nodes found later.
+ * it busy. If the cluster is `owned`, checks their replies, and refuses servers that are no nodes of a cluster. Returns a function that stops guarding nodes found later.
  */
 export function guardNodes(cluster: Cluster, owned: boolean): () => void {
   const ownNodes = ownNodesOf(cluster)
@@ -44,7 +45,7 @@ function guardSubscriber(cluster: Cluster): void {
 const lent = new WeakSet<Redis>()
 
 function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
-  if (owned) checkOrder(guardReplies(node))
+  if (owned) refuseOutsideCluster(checkOrder(guardReplies(node)))
   else if (!lent.has(node)) {
     lent.add(node)
     endEachWithFirstError(node)
@@ -57,11 +58,11 @@ function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
     reply.catch(() => {})
     return reply
   }
-  // ioredis asks for the slots on a copy of the connection
+  // ioredis asks for the slots on a copy of the connection; waits, announcements and durable offers have copies as well
   const duplicate = node.duplicate.bind(node)
   node.duplicate = (...args: Parameters<typeof duplicate>) => {
     const copy = duplicate(...args)
-    if (owned) guardReplies(copy)
+    if (owned) refuseOutsideCluster(guardReplies(copy))
     else endEachWithFirstError(copy)
     return checkSlots(copy, ownNodes)
   }

@@ -1,0 +1,68 @@
+import type { Redis } from 'ioredis'
+import { addressOfClient } from '../connections/address.js'
+import { NeverUsedError } from '../replies/server-errors.js'
+
+/** The reply to each CLUSTER command of a server that is no node of a cluster: of Redis and Valkey, and of Dragonfly. */
+const NO_CLUSTER = /^ERR (This instance has cluster support disabled|Cluster is disabled)/i
+
+type Info = Readonly<Record<string, string | undefined>>
+type Callback = (error: Error | null | undefined, info?: Info) => void
+
+/** Private members of ioredis; a version may lack the method. */
+interface Internals {
+  status: string
+  _readyCheck?: (callback: Callback) => void
+  flushQueue?: (error: Error, ...options: unknown[]) => void
+}
+
+/**
+ * Refuses a server that is no node of a cluster, while a connection is opened: an address may lead to another server than before, which would accept what is meant for
+ * the cluster. Proxies can say in their INFO that they are no cluster, and yet serve one, so its answer to CLUSTER SLOTS decides. Call it before the client connects.
+ */
+export function refuseOutsideCluster(redis: Redis): Redis {
+  const own = redis as unknown as Internals
+  const check = own._readyCheck?.bind(redis)
+  if (check === undefined) return redis
+  own._readyCheck = (callback) =>
+    check((error, info) => {
+      if (error || info === undefined || !isInDoubt(info)) {
+        callback(error, info)
+        return
+      }
+      askNow(redis).then(
+        () => callback(null, info),
+        ({ message }: Error) => callback(NO_CLUSTER.test(message) ? refuse(redis, message) : null, info),
+      )
+    })
+  return redis
+}
+
+/** Whether INFO says that the server is no node of a cluster, or is empty because the user may not call it. */
+function isInDoubt(info: Info): boolean {
+  const { cluster_enabled: isEnabled, redis_mode: redisMode, server_mode: mode = redisMode } = info
+  if (isEnabled !== undefined) return isEnabled === '0'
+  return mode === 'standalone' || Object.keys(info).length === 0
+}
+
+/** Asks for the slots on a connection that is not ready yet, for which ioredis would keep this command. */
+function askNow(redis: Redis): Promise<unknown> {
+  const own = redis as unknown as Internals
+  const { status } = own
+  own.status = 'ready'
+  try {
+    return redis.cluster('SLOTS')
+  } finally {
+    own.status = status
+  }
+}
+
+/** Returns the error of all commands that the client keeps for this connection, also of those that come before its end. */
+function refuse(redis: Redis, reply: string): NeverUsedError {
+  const error = new NeverUsedError(
+    `${addressOfClient(redis)} leads to a server that is no node of a cluster (${reply})`,
+  )
+  const own = redis as unknown as Internals
+  const flush = own.flushQueue?.bind(redis)
+  if (flush !== undefined) own.flushQueue = (_, ...options) => flush(error, ...options)
+  return error
+}
