@@ -17,6 +17,8 @@ export interface Counts {
   readonly inCommand: number
   /** The large values in the replies of all commands of one script. */
   readonly inScript: number
+  /** And their bytes. */
+  readonly bytes: number
   /** The commands of one script. */
   readonly commands: number
   /** The commands with a large argument, each with its key. */
@@ -26,7 +28,7 @@ export interface Counts {
 /** The script, with commands that count, and a last one that keeps the counts. */
 function counting(source: string, key: string): string {
   return `do
-    local inCommand, inScript, commands, withLarge = 0, 0, 0, {}
+    local inCommand, inScript, bytes, commands, withLarge = 0, 0, 0, 0, {}
     local function isLarge(value) return type(value) == 'string' and #value >= ${LARGE} end
     local function note(command, key, ...)
       commands = commands + 1
@@ -35,12 +37,14 @@ function counting(source: string, key: string): string {
       end
     end
     local function count(reply)
-      local large = isLarge(reply) and 1 or 0
+      local large = 0
+      local function add(value)
+        if isLarge(value) then large, bytes = large + 1, bytes + #value end
+      end
+      add(reply)
       for _, value in ipairs(type(reply) == 'table' and reply or {}) do
-        if isLarge(value) then large = large + 1 end
-        for _, field in ipairs(type(value) == 'table' and value or {}) do
-          if isLarge(field) then large = large + 1 end
-        end
+        add(value)
+        for _, field in ipairs(type(value) == 'table' and value or {}) do add(field) end
       end
       inCommand, inScript = math.max(inCommand, large), inScript + large
       return reply
@@ -56,7 +60,7 @@ function counting(source: string, key: string): string {
     KEYS.keep = function()
       local names = {}
       for name in pairs(withLarge) do names[#names + 1] = name end
-      redis.call('SET', '${key}', cjson.encode({inCommand, inScript, commands, unpack(names)}))
+      redis.call('SET', '${key}', cjson.encode({inCommand, inScript, bytes, commands, unpack(names)}))
     end
   end
   local function script()
@@ -77,17 +81,18 @@ const sources = new Map(
 export function useCounts(rig: ReliableRig) {
   const key = uniqueName('counts')
   return async (action: (of: Sender) => Promise<unknown>): Promise<Counts> => {
-    let all: Counts = { inCommand: 0, inScript: 0, commands: 0, withLarge: [] }
+    let all: Counts = { inCommand: 0, inScript: 0, bytes: 0, commands: 0, withLarge: [] }
     const sender: Sender = {
       async call(command, [script, ...args], options) {
         const source = command === 'EVALSHA' ? sources.get(String(script)) : String(script)
         if (source === undefined) throw new Error(`an unknown script: ${String(script)}`)
         const reply = await rig.sender.call('EVAL', [counting(source, key), ...args], options)
-        const counts = JSON.parse((await rig.redis.getdel(key)) ?? '') as [number, number, number, ...string[]]
-        const [inCommand, inScript, commands, ...withLarge] = counts
+        const counts = JSON.parse((await rig.redis.getdel(key)) ?? '') as [number, number, number, number, ...string[]]
+        const [inCommand, inScript, bytes, commands, ...withLarge] = counts
         all = {
           inCommand: Math.max(all.inCommand, inCommand),
           inScript: Math.max(all.inScript, inScript),
+          bytes: Math.max(all.bytes, bytes),
           commands: Math.max(all.commands, commands),
           withLarge: [...new Set([...all.withLarge, ...withLarge])].sort(),
         }

@@ -328,7 +328,8 @@ describe('hostile data of a reliable queue', () => {
     const ids = Array.from({ length: 20 }, (_, n) => `${n}${'x'.repeat(400_000)}`)
     const queue = await rig.queue(having(ids.map((id) => ({ id }))))
     const { messages, next, changed } = await run(rig.sender, poll, queue.keys, { ...asSet(queue), count: 100 })
-    expect({ handed: messages.length, next, changed }).to.deep.equal({ handed: 2, next: NOW, changed: 4 })
+    // it has also removed the next one, which is longer than any client's, and asks for another poll
+    expect({ handed: messages.length, next, changed }).to.deep.equal({ handed: 2, next: 0, changed: 4 })
   })
 
   it('takes few back at once where their ids are large', async () => {

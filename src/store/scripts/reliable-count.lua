@@ -26,8 +26,6 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/milliseconds.lua
 
--- include shared/schedules.lua
-
 -- include shared/aside.lua
 
 -- include shared/settings.lua
@@ -42,22 +40,42 @@ for _, schedule in ipairs(due) do
   visible, delayed = visible + here, delayed + redis.call('ZCARD', schedule) - here
 end
 local settings = stored(config, 'addPaused', 'pollPaused', 'tasks')
-local first = earliest(due)
-if first and aside.has(first) then first = nil end
+local first
 local numbers, isListed = {}, {}
 local function list(number)
   if not isListed[number] and number <= aside.most then numbers[#numbers + 1] = number end
   isListed[number] = true
 end
 
--- The least whole number from `low` to `high` for which a condition holds that holds for all greater ones; `high` if it holds for none.
+-- The least whole number from `low` to `high` for which a condition holds that holds for all greater ones; `high` if it holds for none. A condition that
+-- holds takes long where Redis compares a large name with itself, so few of those asked for hold.
 local function least(low, high, holds)
   while low < high do
-    local middle = math.floor((low + high) / 2)
+    local middle = low + math.floor((high - low) / 16)
     if holds(middle) then high = middle else low = middle + 1 end
   end
   return low
 end
+
+-- When the first message of a schedule is due, or nil. After too many bytes of large names it counts, and reads no name; then nil also stands for a time that is not before `first`.
+local function firstOf(schedule)
+  if largeNames.bytes <= largeNames.most then
+    local head = redis.call('ZRANGE', schedule, 0, 0, 'WITHSCORES')
+    if head[1] and #head[1] > largeNames.above then largeNames.bytes = largeNames.bytes + #head[1] end
+    return tonumber(head[2])
+  end
+  local function isBy(time)
+    return redis.call('ZCOUNT', schedule, '-inf', string.format('%.0f', time)) > 0
+  end
+  local most = math.min(math.ceil(first or aside.from), aside.from) - 1
+  return most >= 0 and isBy(most) and least(0, most, isBy) or nil
+end
+
+for _, schedule in ipairs(due) do
+  local at = firstOf(schedule)
+  if at and (not first or at < first) then first = at end
+end
+if first and aside.has(first) then first = nil end
 
 -- The number of the first messages that are set aside under a number from `from` on, or nil. Also lowers `first` to their time. Counts, and reads no name.
 local function numberFrom(schedule, from)

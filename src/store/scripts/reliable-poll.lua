@@ -98,6 +98,8 @@ local function isOver()
   return elapsed < 0 or elapsed >= budget
 end
 
+-- include shared/names.lua
+
 -- include shared/schedules.lua
 
 -- include shared/aside.lua
@@ -119,8 +121,6 @@ end
 -- include shared/bypass-oom-check.lua
 
 -- include shared/settings.lua
-
--- include shared/names.lua
 
 -- include shared/surplus.lua
 
@@ -166,14 +166,17 @@ local function note(which, text)
 end
 
 -- Messages of a schedule of another type stay in flight until later, so that they do not delay other priorities.
-local areSchedules = {}
-local function isSchedule(priority)
-  if areSchedules[priority] == nil then
-    local size = redis.pcall('ZCARD', due[priority + 1])
-    areSchedules[priority] = type(size) == 'number'
-    if not areSchedules[priority] then note('the schedule of priority ' .. priority, size.err) end
+local isSchedule
+do -- the longest script has no room for more names
+  local areSchedules = {}
+  isSchedule = function(priority)
+    if areSchedules[priority] == nil then
+      local size = redis.pcall('ZCARD', due[priority + 1])
+      areSchedules[priority] = type(size) == 'number'
+      if not areSchedules[priority] then note('the schedule of priority ' .. priority, size.err) end
+    end
+    return areSchedules[priority]
   end
-  return areSchedules[priority]
 end
 
 -- The keys of groups are checked before any claim: a later error would cost each message an attempt, unseen.

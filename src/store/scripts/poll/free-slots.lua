@@ -6,12 +6,11 @@ local areForgedLeft = false
 do
   -- At the limit, examine a few of the claims that end last: forged claims, which another program has written, could hold a slot for ever. A claim without
   -- a message is removed; a message without a token comes back with the next poll.
-  local LOOKED_AT, MOST_LOOKS, size = 16, 50, 0
+  local LOOKED_AT, MOST_LOOKS = 16, 50
   local function endForged(most)
     local ended = 0
     for _, member in ipairs(namesOf(math.min(most, LOOKED_AT), function(many, from) return redis.call('ZRANGE', inFlight, -from - many, -1 - from) end)) do
       local id = string.sub(member, 2)
-      size = size + #member
       if redis.call('HEXISTS', messages, id) == 0 then
         ended = ended + redis.call('ZREM', inFlight, member)
       elseif not string.find(deliveryOf(deliveries, id) or '', ' ', 1, true) then
@@ -30,7 +29,7 @@ do
       if not areForgedLeft then break end
       claims = claimsNow(inFlight, now)
       areForgedLeft = claims >= concurrency
-      if isOver() or size > BYTES then break end
+      if isOver() or largeNames.bytes > largeNames.most then break end
     end
     want = math.min(want, math.max(0, concurrency - claims))
   end

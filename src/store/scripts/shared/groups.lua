@@ -67,7 +67,7 @@ end
 -- Makes the functions for groups only if they are needed: most queues have no groups, and making functions takes longer than calling a few.
 local function makeGroupFunctions()
   local MOST_TURN, MOST_TURN_TEXT = 4503599627370496, '4503599627370496'
-  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE, LARGE_PLACE, MOST_STRANGERS, STATES_TOGETHER = 960, 64, 65536, 1024, 1000, 8
+  local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE, MOST_STRANGERS, STATES_TOGETHER = 960, 64, 65536, 1000, 8
 
   -- The first messages that wait in a group, without those set aside: for each its time, its id and its member; a member that no script has written has neither time nor id.
   -- Also returns whether there can be more of the `most` that were wanted, because members are large. `areSmall`: those of other groups were small.
@@ -90,15 +90,14 @@ local function makeGroupFunctions()
     if groups.isOrdered ~= nil then return groups.isOrdered end
     groups.isOrdered = true
     for _, range in ipairs({{'-inf', '(0'}, {'(0', '+inf'}}) do
-      local left, bytes = redis.call('ZCOUNT', groups.order, range[1], range[2]), 0
+      local left = redis.call('ZCOUNT', groups.order, range[1], range[2])
       for _ = 1, left > 0 and MOST_ORDERED or 0, ORDERED_TOGETHER do
-        local page = namesOf(ORDERED_TOGETHER, function(many, rank) return redis.call('ZRANGEBYSCORE', groups.order, range[1], range[2], 'LIMIT', rank, many) end)
+        local page, isCut = namesOf(ORDERED_TOGETHER, function(many, rank) return redis.call('ZRANGEBYSCORE', groups.order, range[1], range[2], 'LIMIT', rank, many) end)
         for _, member in ipairs(page) do
           if #member > LONGEST_PLACE then redis.call('ZREM', groups.order, member) else redis.call('ZADD', groups.order, 0, member) end
-          bytes = bytes + #member
         end
         left = left - #page
-        if left <= 0 or #page == 0 or bytes > LONGEST_PLACE * 4 then break end
+        if left <= 0 or #page == 0 or isCut then break end
       end
       groups.isOrdered = groups.isOrdered and left <= 0
     end
@@ -110,10 +109,10 @@ local function makeGroupFunctions()
   local function headOf(groups, group)
     if not isOrdered(groups) then return groups.now end
     for _ = 1, 100 do
-      if (groups.headBytes or 0) > LONGEST_PLACE * 4 or (groups.strangers or 0) > MOST_STRANGERS then break end
+      if largeNames.bytes > largeNames.most or (groups.strangers or 0) > MOST_STRANGERS then break end
       local head = headsOf(groups, group, 1)[1]
       if not head then return nil end
-      if #head.member > LARGE_PLACE then groups.headBytes = (groups.headBytes or 0) + #head.member end
+      if #head.member > largeNames.above then largeNames.bytes = largeNames.bytes + #head.member end
       if head.at and tonumber(redis.call('ZSCORE', groups.schedule, head.id) or -1) == head.at then return head.at end
       redis.call('ZREM', groups.order, head.member)
       groups.strangers = (groups.strangers or 0) + 1
