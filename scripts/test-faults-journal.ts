@@ -20,9 +20,10 @@ import { findServerBin } from './redis.js'
 ensureInstalled(root, { workspaces: true })
 const { FAULTS } = await import('../test/faults/journal/faults.js')
 const { PLANTS } = await import('../test/faults/journal/plants.js')
-const { findPlant, inParallel, planned, runSteps } = await import('../test/faults/journal/run.js')
+const { findPlant, inParallel, lanesOf, planned } = await import('../test/faults/journal/run.js')
 const { report } = await import('../test/faults/journal/report.js')
 const { Origin, commandOf } = await import('../test/faults/pages.js')
+const { buildProgram } = await import('../test/faults/journal/program.js')
 const { isThere } = await import('../test/faults/journal/sql.js')
 
 /** Of those that are planted, without an option. */
@@ -71,38 +72,29 @@ const count = values.faults === undefined ? chosen.length : number('faults', val
 console.log(`faults of the journal, seed ${seed}`)
 const outcomes: Outcome[] = []
 const searches: (Search & { readonly plant: Plant })[] = []
-if (chosen.length > 0 && count > 0)
-  await runSteps(planned(seed, count, kinds, chosen), {
-    seed,
-    say,
-    jobs,
-    onOutcome(outcome) {
-      outcomes.push(outcome)
-      writeReport()
-    },
-  })
-
 const named = PLANTS.filter(({ on, what }) => kinds.includes(on) && what.includes(values.only)).filter(
   ({ isShort }) => isShort === true || !values.short,
 )
 const isAll = values.short || values.plants === 'all'
 const limit = isAll ? named.length : Math.min(named.length, number('plants', values.plants))
-const some = Array.from({ length: limit }, (_, i) => named[(seed + i) % named.length]).filter(
+// all in their order: the one that takes longest is not the last there
+const first = isAll ? 0 : seed
+const some = Array.from({ length: limit }, (_, i) => named[(first + i) % named.length]).filter(
   (plant) => plant !== undefined,
 )
-await inParallel(some, jobs, async (plant) => {
-  const search = await findPlant(plant, seed).catch((error: unknown) => ({
-    found: [],
-    rounds: 1,
-    example: String(error instanceof Error ? error.stack : error),
-  }))
-  const { found, rounds, example } = search
-  if (rounds === 0) return void say(`- left out, only root can make a disk that is full: ${plant.what}`)
-  const how = found.length > 0 ? `found (${found.join(', ')})` : 'FAILED, not found'
-  say(`${how} in round ${rounds}: ${plant.what}: ${example}`)
-  searches.push({ plant, ...search })
+const steps = chosen.length > 0 && count > 0 ? planned(seed, count, kinds, chosen) : []
+const program = await buildProgram()
+const onOutcome = (outcome: Outcome): void => {
+  outcomes.push(outcome)
   writeReport()
-})
+}
+// together, so that no job waits for the last fault before it looks for what is planted
+const lanes = lanesOf(program, steps, { seed, say, onOutcome })
+try {
+  await inParallel([...lanes, ...some.map((plant) => () => search(plant))], jobs)
+} finally {
+  program.remove()
+}
 
 const failed =
   outcomes.filter(({ problems }) => problems.length > 0).length +
@@ -111,6 +103,21 @@ const passed = outcomes.length + searches.length - failed
 console.log(`again: npm run test:faults:journal -- --seed ${seed}${values.short ? ' --short' : ''}`)
 console.log(`${passed} passed, ${failed} failed`)
 process.exit(failed > 0 ? 1 : 0)
+
+/** Looks for what is planted, and says how it was found. */
+async function search(plant: Plant): Promise<void> {
+  const ended = await findPlant(plant, seed).catch((error: unknown) => ({
+    found: [],
+    rounds: 1,
+    example: String(error instanceof Error ? error.stack : error),
+  }))
+  const { found, rounds, example } = ended
+  if (rounds === 0) return void say(`- left out, only root can make a disk that is full: ${plant.what}`)
+  const how = found.length > 0 ? `found (${found.join(', ')})` : 'FAILED, not found'
+  say(`${how} in round ${rounds}: ${plant.what}: ${example}`)
+  searches.push({ plant, ...ended })
+  writeReport()
+}
 
 /** After each fault, so that a run which is stopped has said what it found. */
 function writeReport(): void {

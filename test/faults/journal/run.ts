@@ -45,29 +45,19 @@ export function planned(seed: number, count: number, kinds: readonly Kind[], fau
   return steps
 }
 
-/** Does the steps, with several databases at a time; `say` gets a line for each. */
-export async function runSteps(
+/** Steps that must follow each other, those of one database and one place; `say` gets a line for each. The longest first. */
+export function lanesOf(
+  program: Program,
   steps: readonly Step[],
-  {
-    seed,
-    say,
-    jobs,
-    onOutcome,
-  }: { seed: number; say: (line: string) => void; jobs: number; onOutcome: (outcome: Outcome) => void },
-): Promise<void> {
-  const program = await buildProgram()
+  { seed, say, onOutcome }: { seed: number; say: (line: string) => void; onOutcome: (outcome: Outcome) => void },
+): (() => Promise<void>)[] {
   const lanes = new Map<string, Step[]>()
   for (const step of steps) {
     const name = `${step.kind} ${step.fault.place}`
     lanes.set(name, [...(lanes.get(name) ?? []), step])
   }
-  try {
-    // the longest first
-    const ordered = [...lanes.values()].sort((a, b) => b.length - a.length)
-    await inParallel(ordered, jobs, (lane, at) => runLane(program, lane, seed + at * 104_729, say, onOutcome))
-  } finally {
-    program.remove()
-  }
+  const ordered = [...lanes.values()].sort((a, b) => b.length - a.length)
+  return ordered.map((lane, at) => () => runLane(program, lane, seed + at * 104_729, say, onOutcome))
 }
 
 /** The faults of one database and one place, one after another. */
@@ -105,19 +95,13 @@ async function runLane(
   }
 }
 
-/** Runs this many at a time; the results are in order. */
-export async function inParallel<T, R>(
-  items: readonly T[],
-  jobs: number,
-  work: (item: T, at: number) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = []
-  let next = 0
+/** Runs this many at a time. */
+export async function inParallel(tasks: readonly (() => Promise<void>)[], jobs: number): Promise<void> {
+  const left = [...tasks]
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as T, at)
+    for (let task = left.shift(); task !== undefined; task = left.shift()) await task()
   }
   await Promise.all(Array.from({ length: jobs }, worker))
-  return results
 }
 
 /** Whether a planted fault was found, and how. */
