@@ -10,6 +10,16 @@ import { summary } from './mocha.js'
 import { describe, findRedis } from './redis.js'
 import { runSharded, serversFor, testFiles } from './shards.js'
 
+/** One Node line, and what its tests have come to. */
+interface Run {
+  readonly line: string
+  readonly node: string
+  readonly version: string
+  readonly counts: { passed: number; failed: number; skipped: number }
+  failures: string
+  seconds: number
+}
+
 const LINES = ['20', '22', '24', '26']
 /** Not what only Redis decides: scripts, clusters, failovers, faults. */
 const SHORT = [
@@ -38,8 +48,10 @@ ensureBuilt() // for the journal
 const redis = await findRedis()
 console.log(describe(redis))
 const servers = await serversFor(redis)
+const KINDS = ['passed', 'failed', 'skipped'] as const
 const total = { passed: 0, failed: 0, skipped: 0 }
-const rows = []
+const rows: string[] = []
+const runs: Run[] = []
 try {
   for (const line of only) {
     const { node, version, problem } = nodeOf(line)
@@ -49,30 +61,38 @@ try {
       rows.push(`node ${line.padEnd(10)} not found`)
       continue
     }
-    const started = performance.now()
-    let failures = ''
-    const counts = { passed: 0, failed: 0, skipped: 0 }
-    for (const some of [
-      { files: testFiles(short.includes(line) ? SHORT : ['test']) },
-      { files: JOURNAL, args: IN_SQLITE },
-    ]) {
-      const ended = await runSharded({ ...some, node, servers, onOutput: (text) => (failures += failuresIn(text)) })
-      for (const what of ['passed', 'failed', 'skipped'] as const) counts[what] += ended[what]
-    }
-    if (counts.failed > 0) console.log(`\n--- node ${version}\n${failures}`)
-    for (const what of ['passed', 'failed', 'skipped'] as const) total[what] += counts[what]
-    const extent = short.includes(line) ? ', in short' : ''
-    rows.push(
-      `node ${version.padEnd(10)} ${summary(counts)}${extent}  (${Math.round((performance.now() - started) / 1000)} s)`,
-    )
-    console.log(rows.at(-1))
+    const run = { line, node, version, counts: { passed: 0, failed: 0, skipped: 0 }, failures: '', seconds: 0 }
+    runs.push(run)
+    await runFiles(run, testFiles(short.includes(line) ? SHORT : ['test']), servers)
   }
+  // one process for each line, which mostly waits, so the lines run beside each other
+  const left = [...runs]
+  await Promise.all(
+    servers.map(async (server) => {
+      for (let run = left.shift(); run; run = left.shift()) await runFiles(run, JOURNAL, [server], IN_SQLITE)
+    }),
+  )
 } finally {
   await Promise.all(servers.map((server) => server.stop()))
+}
+for (const { line, version, counts, failures, seconds } of runs) {
+  if (counts.failed > 0) console.log(`\n--- node ${version}\n${failures}`)
+  for (const what of KINDS) total[what] += counts[what]
+  const extent = short.includes(line) ? ', in short' : ''
+  rows.push(`node ${version.padEnd(10)} ${summary(counts)}${extent}  (${Math.round(seconds)} s)`)
 }
 console.log(`\n${rows.join('\n')}\n`)
 console.log(summary(total))
 process.exit(total.failed > 0 ? 1 : 0)
+
+/** Adds what these files count, and what they say of failures, to the run of a line. */
+async function runFiles(run: Run, files: string[], on: typeof servers, args: string[] = []) {
+  const started = performance.now()
+  const onOutput = (text: string) => (run.failures += failuresIn(text))
+  const ended = await runSharded({ files, args, node: run.node, servers: on, onOutput })
+  for (const what of KINDS) run.counts[what] += ended[what]
+  run.seconds += (performance.now() - started) / 1000
+}
 
 /** The lines that an option names, if it is there. */
 function linesOf(option: string) {
