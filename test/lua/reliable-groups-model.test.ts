@@ -795,7 +795,7 @@ describe('groups, tasks, limits, pauses and batches together', () => {
         "log = $log}, $ended, 'removed')",
         "log = $log}, {}, 'removed')",
       ],
-      ['the message of a tick has no turn', 'repeat', 'refreshGroups($groups, $touched, $claimsEnded, true)', 'nil'],
+      ['the message of a tick has no turn', 'repeat', 'refreshGroups($groups, $touched, {}, true)', ''],
       [
         'a tick that is withdrawn keeps its place',
         'repeat',
