@@ -192,4 +192,18 @@ describe('large names of other programs', function () {
         for (let n = 0; n < 6; n++) read.push((await counts(action(queue))).inCommand)
         expect(Math.max(...read), JSON.stringify(read)).to.be.within(1, most)
       })
+
+  it('and long states of groups once, when these are updated', async () => {
+    const states = names(4).map((value, n) => [`g${n}`, value] as const)
+    const queue = await rig.queue({ groups: states })
+    let read = 0
+    for (let cursor = '0', isOver = false; !isOver; isOver = cursor === '0') {
+      const { bytes } = await counts(async (of) => {
+        cursor = await run(of, groupScripts.refreshGroups, queue.keys, { channel: queue.channel, nowMs: NOW, cursor })
+      })
+      read += bytes
+    }
+    expect(read).to.be.within(60 * LARGE, 61 * LARGE)
+    expect(await rig.redis.hlen(queue.keys.groups)).to.equal(0)
+  })
 })

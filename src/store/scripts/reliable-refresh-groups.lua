@@ -35,6 +35,7 @@ local keys = {inFlight = KEYS[2], schedule = KEYS[3], order = KEYS[4], turns = K
 local page, names = redis.call('HSCAN', states, cursor, 'COUNT', 8), {} -- few, because the size of other programs' fields is unknown
 for at = 1, #page[2], 2 do
   if #page[2][at] <= LONGEST_GROUP then names[#names + 1] = page[2][at] end
+  if #page[2][at + 1] > LONGEST_STATE then redis.call('HDEL', states, page[2][at]) end -- it would be read a second time
 end
 local groups = openGroups(keys, KEYS[1], milliseconds(ARGV[2]))
 groups.haveNone = redis.call('ZCARD', KEYS[2]) == 0 -- whatever the counts are
