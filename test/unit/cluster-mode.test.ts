@@ -3,25 +3,30 @@ import type { Redis } from 'ioredis'
 import { translateError } from '../../src/redis/replies/server-errors.js'
 import { refuseOutsideCluster } from '../../src/redis/topology/cluster-mode.js'
 
-type Info = Readonly<Record<string, string>>
+type Info = Readonly<Record<string, string>> | null
+type Callback = (error: Error | null, info: Info) => void
 
 const DISABLED = 'ERR This instance has cluster support disabled'
 const TABLE = undefined
 
-/** Opens a connection to a server with this INFO and this error of CLUSTER SLOTS. */
+/** Opens a connection to a server with this INFO and this error of CLUSTER SLOTS, which loads its data at first. */
 async function open(info: Info, slots: string | undefined) {
   const asked: string[] = []
+  let loads = 2
   const redis = {
     options: { host: 'node', port: 7000 },
     status: 'connect',
-    _readyCheck: (callback: (error: Error | null, info: Info) => void) => callback(null, info),
+    _readyCheck(callback: Callback): void {
+      if (--loads < 0) callback(null, info)
+      else redis._readyCheck(callback)
+    },
     cluster(what: string) {
       asked.push(`${what} ${this.status}`)
       return slots === undefined ? Promise.resolve([]) : Promise.reject(new Error(slots))
     },
   }
   refuseOutsideCluster(redis as unknown as Redis)
-  const error = await new Promise<Error | null>((resolve) => redis._readyCheck(resolve))
+  const error = await new Promise<Error | null>((resolve) => redis._readyCheck((error) => resolve(error)))
   expect(redis.status).to.equal('connect')
   return { error, asked }
 }
@@ -36,6 +41,8 @@ describe('servers that are no nodes of a cluster', () => {
     ['one that names only its mode', { redis_mode: 'standalone' }, DISABLED, true, true],
     ['a Valkey that names only its mode', { server_mode: 'standalone' }, DISABLED, true, true],
     ['one whose INFO the user may not read', {}, DISABLED, true, true],
+    ['one whose INFO is nil', null, DISABLED, true, true],
+    ['a node whose INFO is nil', null, TABLE, true, false],
     ['a Dragonfly', { redis_mode: 'standalone' }, 'ERR Cluster is disabled. Use --cluster_mode=yes', true, true],
     ['a proxy in front of a cluster', { redis_mode: 'standalone', cluster_enabled: '0' }, TABLE, true, false],
     ['one that does not say why', { redis_mode: 'standalone' }, 'ERR not allowed', true, false],

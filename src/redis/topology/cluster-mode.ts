@@ -6,7 +6,7 @@ import { NeverUsedError } from '../replies/server-errors.js'
 const NO_CLUSTER = /^ERR (This instance has cluster support disabled|Cluster is disabled)/i
 
 type Info = Readonly<Record<string, string | undefined>>
-type Callback = (error: Error | null | undefined, info?: Info) => void
+type Callback = (error: Error | null | undefined, info?: Info | null) => void
 
 /** Private members of ioredis; a version may lack the method. */
 interface Internals {
@@ -23,9 +23,15 @@ export function refuseOutsideCluster(redis: Redis): Redis {
   const own = redis as unknown as Internals
   const check = own._readyCheck?.bind(redis)
   if (check === undefined) return redis
-  own._readyCheck = (callback) =>
-    check((error, info) => {
-      if (error || info === undefined || !isInDoubt(info)) {
+  const wrapped = new WeakSet<Callback>()
+  own._readyCheck = (callback) => {
+    // while a server loads its data, ioredis calls the method again, with the same callback
+    if (wrapped.has(callback)) {
+      check(callback)
+      return
+    }
+    const decide: Callback = (error, info) => {
+      if (error || !isInDoubt(info ?? {})) {
         callback(error, info)
         return
       }
@@ -33,11 +39,14 @@ export function refuseOutsideCluster(redis: Redis): Redis {
         () => callback(null, info),
         ({ message }: Error) => callback(NO_CLUSTER.test(message) ? refuse(redis, message) : null, info),
       )
-    })
+    }
+    wrapped.add(decide)
+    check(decide)
+  }
   return redis
 }
 
-/** Whether INFO says that the server is no node of a cluster, or is empty because the user may not call it. */
+/** Whether INFO says that the server is no node of a cluster, or is empty because the user may not call it, or the server answers with nil. */
 function isInDoubt(info: Info): boolean {
   const { cluster_enabled: isEnabled, redis_mode: redisMode, server_mode: mode = redisMode } = info
   if (isEnabled !== undefined) return isEnabled === '0'
