@@ -147,6 +147,11 @@ describe('bytes of large names of other programs', function () {
       40_000,
     ],
     [
+      'a poll that gives turns to groups, and meets repeats',
+      merged(inGroup, { groupWakes: sized('w', old.concat(old), 1), ticks: sized('y', old, 1) }),
+      pollOnce,
+    ],
+    [
       'a poll at the limit that meets repeats and claims without a message',
       merged(claimed('m', FUTURE), {
         inFlight: sized('0y', old.concat(old), FUTURE + 1),

@@ -356,23 +356,23 @@ takeTurns = function()
   -- All groups whose time has come get a turn before a message is handed out: otherwise another group could have two turns while they wait for one. Their
   -- messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it hands out nothing, and the next poll goes on; but
   -- behind many bytes of long names, which another program wrote, it hands out the messages of those that have a turn.
-  local asleep, longBytes, woken, areCut = redis.call('ZCOUNT', groups.wakes, '-inf', now), 0, nil, false
+  local asleep, woken, areCut = redis.call('ZCOUNT', groups.wakes, '-inf', now), nil, false
   while asleep > 0 do
     woken, areCut = namesOf(TOGETHER, function(many, from) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', from, many) end)
     local turns = {}
     for _, group in ipairs(woken) do
-      if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) else longBytes = longBytes + #group end
+      if #group <= LONGEST_GROUP then push(turns, nextTurn(groups), group) end
     end
     if #turns > 0 then redis.call('ZADD', groups.turns, 'NX', unpack(turns)) end
     redis.call('ZREMRANGEBYRANK', groups.wakes, 0, #woken - 1)
     asleep, looked = asleep - #woken, looked + #woken
-    if looked >= MOST or #woken == 0 or longBytes > BYTES or isOver() then break end
+    if looked >= MOST or #woken == 0 or areCut or isOver() then break end
   end
   looked = looked + takeLate()
   arePlain = redis.call('EXISTS', unpack(due)) > 0
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
-  if isFull or asleep > 0 and not (areCut or longBytes > BYTES) then return end -- messages do not wait until all long names are gone
+  if isFull or asleep > 0 and not areCut then return end -- messages do not wait until all long names are gone
   if not of.isOrdered(groups) then -- the next poll goes on
     changed = changed + 1
     handed = claimPlain(want, hand)

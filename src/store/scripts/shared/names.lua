@@ -1,5 +1,6 @@
 -- The bytes of large names that the script has read: names of more than `above` bytes, as no client's is. Other programs write names of any size, which is unknown before they
--- are read. All that reads such names counts them here; after more than `most` it reads one at a time, and leaves the others to the next script.
+-- are read. All that reads such names counts them here, except for those that can be messages, which a poll counts with their records. After more than `most` a script reads one
+-- at a time, and leaves the others to the next script.
 local largeNames = {bytes = 0, above = 1024, most = 262144}
 
 -- At most `most` names from a command, with `width` values for each (1 if not given): `read(many, from)` returns `many` of them from rank `from` on. Redis copies the
