@@ -23,6 +23,8 @@ const problems: string[] = []
 const rejections: string[] = []
 let atStart: Counts = new Map()
 let beforeTest: Counts = new Map()
+/** The most timers at the beginning of a test of this file: a service that runs beside all of them can be between two timers. */
+let most = { file: '', timers: 0 }
 
 // Every hook counts after an await: by then mocha has armed the timeout of the hook itself, in all of them alike.
 export const mochaHooks = {
@@ -38,9 +40,13 @@ export const mochaHooks = {
     await openShared()
   },
 
-  async beforeEach(): Promise<void> {
+  async beforeEach(this: Mocha.Context): Promise<void> {
     await Promise.resolve()
     beforeTest = resources()
+    const file = this.currentTest?.file ?? ''
+    const timers = beforeTest.get('Timeout') ?? 0
+    most = { file, timers: file === most.file ? Math.max(most.timers, timers) : timers }
+    beforeTest.set('Timeout', most.timers)
   },
 
   async afterEach(this: Mocha.Context): Promise<void> {
