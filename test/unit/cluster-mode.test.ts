@@ -35,7 +35,8 @@ describe('servers that are no nodes of a cluster', () => {
   const cases: [what: string, info: Info, slots: string | undefined, isAsked: boolean, isRefused: boolean][] = [
     ['a node', { redis_mode: 'cluster', cluster_enabled: '1' }, DISABLED, false, false],
     ['a node that does not name its mode', { cluster_enabled: '1' }, DISABLED, false, false],
-    ['a server that says nothing about clusters', { redis_version: '7.2.0' }, DISABLED, false, false],
+    ['a server that says nothing about clusters', { redis_version: '7.2.0' }, DISABLED, true, true],
+    ['a node that says nothing about clusters', { redis_version: '7.2.0' }, TABLE, true, false],
     ['one without a cluster', { redis_mode: 'standalone', cluster_enabled: '0' }, DISABLED, true, true],
     ['a Valkey without a cluster', { server_mode: 'standalone', cluster_enabled: '0' }, DISABLED, true, true],
     ['one that names only its mode', { redis_mode: 'standalone' }, DISABLED, true, true],
@@ -45,7 +46,8 @@ describe('servers that are no nodes of a cluster', () => {
     ['a node whose INFO is nil', null, TABLE, true, false],
     ['a Dragonfly', { redis_mode: 'standalone' }, 'ERR Cluster is disabled. Use --cluster_mode=yes', true, true],
     ['a proxy in front of a cluster', { redis_mode: 'standalone', cluster_enabled: '0' }, TABLE, true, false],
-    ['one that does not say why', { redis_mode: 'standalone' }, 'ERR not allowed', true, false],
+    ['one that does not know the command', { cluster_enabled: '0' }, "ERR unknown command 'CLUSTER'", true, true],
+    ['one that loads its data', { cluster_enabled: '0' }, 'LOADING Redis is loading', true, false],
     ['one whose CLUSTER the user may not call', {}, 'NOPERM no permissions', true, false],
   ]
   for (const [what, info, slots, isAsked, isRefused] of cases) {

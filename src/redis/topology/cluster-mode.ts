@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis'
 import { addressOfClient } from '../connections/address.js'
 import { NeverUsedError } from '../replies/server-errors.js'
 
-/** The reply to each CLUSTER command of a server that is no node of a cluster: of Redis and Valkey, and of Dragonfly. */
-const NO_CLUSTER = /^ERR (This instance has cluster support disabled|Cluster is disabled)/i
+/** The server does not know the command, or its cluster mode is off; a reply with a code of its own, such as NOPERM or LOADING, says neither. */
+const NO_CLUSTER = /^ERR /
 
 type Info = Readonly<Record<string, string | undefined>>
 type Callback = (error: Error | null | undefined, info?: Info | null) => void
@@ -46,11 +46,9 @@ export function refuseOutsideCluster(redis: Redis): Redis {
   return redis
 }
 
-/** Whether INFO says that the server is no node of a cluster, or is empty because the user may not call it, or the server answers with nil. */
+/** Whether INFO does not say that the server is a node of a cluster; it is also empty because the user may not call it, or the server answers with nil. */
 function isInDoubt(info: Info): boolean {
-  const { cluster_enabled: isEnabled, redis_mode: redisMode, server_mode: mode = redisMode } = info
-  if (isEnabled !== undefined) return isEnabled === '0'
-  return mode === 'standalone' || Object.keys(info).length === 0
+  return info.cluster_enabled !== '1'
 }
 
 /** Asks for the slots on a connection that is not ready yet, for which ioredis would keep this command. */
