@@ -193,7 +193,7 @@ describe('large names of other programs', function () {
         expect(Math.max(...read), JSON.stringify(read)).to.be.within(1, most)
       })
 
-  it('and long states of groups once, when these are updated', async () => {
+  it('an update of the limits reads the long state of a group once', async () => {
     const states = names(4).map((value, n) => [`g${n}`, value] as const)
     const queue = await rig.queue({ groups: states })
     let read = 0

@@ -450,6 +450,20 @@ describe('messages with groups', () => {
     expect(await pollAll(queue, NOW + 30)).to.deep.equal(['x'])
   })
 
+  it('expire once where another program gave them a place of another group, too', async () => {
+    const queue = await made()
+    await add(queue, [
+      { id: 'a1', group: 'a' },
+      { id: '0', group: 'b', ttl: 5 },
+      { id: 'b1', group: 'b' },
+    ])
+    await rig.redis.zadd(queue.keys.groupOrder, 0, `\x01a${String(NOW).padStart(16, '0')}0`)
+    const reply = await poll(queue, { nowMs: NOW + 6, count: 4, budgetUs: 1 })
+    expect(ids(reply)).to.have.members(['a1', 'b1'])
+    expect(reply.expired).to.equal(1)
+    expect(await left(queue)).to.deep.include({ order: [], waiting: [] })
+  })
+
   for (const others of [1, 40, 900]) {
     it(`lose the claims that another program wrote, while consumers have ${others} messages of others`, async () => {
       const queue = await made({ groupConcurrency: '3', groupRateLimit: '1000,1000' })

@@ -167,7 +167,7 @@ end
 
 -- Messages of a schedule of another type stay in flight until later, so that they do not delay other priorities.
 local isSchedule
-do -- the longest script has no room for more names
+do -- Lua has room for 200 local names in a script
   local areSchedules = {}
   isSchedule = function(priority)
     if areSchedules[priority] == nil then

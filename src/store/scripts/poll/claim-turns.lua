@@ -92,7 +92,7 @@ end
 
 -- Claims messages in the order of the turns. Returns the changes to write.
 local function claimTurns(seats, deep, visible)
-  local done = {claimed = {}, written = {}, members = {}, ids = {}, strangers = {}, misplaced = {}, kept = {}, aside = {}, given = {}, plain = 0}
+  local done = {claimed = {}, written = {}, members = {}, ids = {}, strangers = {}, misplaced = {}, settled = {}, kept = {}, aside = {}, given = {}, plain = 0}
   local function claim(one, head)
     looked = looked + 1
     push(done.members, head.member)
@@ -105,6 +105,7 @@ local function claimTurns(seats, deep, visible)
     local expires, limit, _, _, group = readMeta(head.record)
     -- The end of a claim counts for the group in the record: for another one the claim would never end.
     local isMisplaced = group ~= one.group
+    if not isMisplaced then done.settled[head.id] = true end
     local hasHome = not isMisplaced or group or isSchedule(0)
     local outcome = not hasHome and 'kept' or not isMisplaced and endOf(head.id, attempts, expires, limit)
     local score = asideOf and not isMisplaced and not outcome and asideOf(head.record, GROUPED, head.at)
@@ -182,12 +183,8 @@ local function writeTurns(seats, done)
     redis.call('ZADD', groups.schedule, each.score, each.id)
   end
   for _, each in ipairs(done.kept) do addToGroup(groups, each.group, now + LATER_MS, each.id) end
-  if #done.misplaced > 0 then
-    local given = {} -- one that has the place of its own group, too, can have been claimed there
-    for _, each in ipairs(done.given) do given[each.head and each.head.id or PLAIN] = true end
-    for _, each in ipairs(done.misplaced) do
-      if not given[each.id] then bringHome(each.group, each.at, each.id) end
-    end
+  for _, each in ipairs(done.misplaced) do -- one that has a place in its own group, too, can have been claimed there, or have ended
+    if not done.settled[each.id] then bringHome(each.group, each.at, each.id) end
   end
   local places = newPlaces()
   for _, one in ipairs(seats) do
@@ -265,8 +262,10 @@ local function takeRound()
   writePlaces(groups, places)
   local homes, isHome = {}, {}
   for _, each in ipairs(done.misplaced) do
-    if each.group and not isHome[each.group] then push(homes, each.group) end
-    isHome[each.group or PLAIN] = true
+    if each.group and not isHome[each.group] then
+      isHome[each.group] = true
+      push(homes, each.group)
+    end
   end
   refreshGroups(groups, homes, {}, true)
   leastSlots = handed == before and 32 or 0
@@ -299,7 +298,8 @@ local function takeLate()
 end
 
 -- Sets the claims of a full group to what consumers have of it: another program can have written more, or removed claims, which nothing would end while the queue has
--- others. It seldom counts many, for as long as `LONGER` polls, and one group in a script; those that it cannot read count as the group's.
+-- others. A script counts one group, for at most `LONGER` budgets; beside more than `FEW_CLAIMS` it does so in one of seven milliseconds. A record that is too large to read
+-- counts as a claim of the group.
 local function recount(group)
   local FEW_CLAIMS, SELDOM, COUNTED, LONGER = 32, 7, 40, 4
   local all = redis.call('ZCARD', inFlight)
@@ -372,7 +372,7 @@ takeTurns = function()
   arePlain = redis.call('EXISTS', unpack(due)) > 0
   local first = arePlain and earliest({unpack(due)}, LONGEST)
   if first and first <= now then redis.call('ZADD', groups.turns, 'NX', nextTurn(groups), PLAIN) end
-  if isFull or asleep > 0 and not areCut then return end -- messages do not wait until all long names are gone
+  if isFull or asleep > 0 and not areCut then return end -- it hands out messages, though long names are left in `wakes`
   if not of.isOrdered(groups) then -- the next poll goes on
     changed = changed + 1
     handed = claimPlain(want, hand)
