@@ -13,7 +13,7 @@ const WATCHED = new Set(['TCPSocketWrap', 'TCPServerWrap', 'TLSWrap', 'ProcessWr
 /** How long closed objects may take to disappear: ioredis keeps a timer of two seconds for a connection that had ended already. */
 const SETTLE_MS = 3_000
 /** Here one service runs beside all tests of a file, with timers and processes of its own; what it leaves is found after the last test. */
-const SERVED = /\/browser\//
+const SERVED = /\/browser\/|\/scopes\.test/
 /** The limits of the tests are meant for a machine that does nothing else; they only have to end what hangs. */
 const PATIENCE = 3
 
@@ -23,8 +23,6 @@ const problems: string[] = []
 const rejections: string[] = []
 let atStart: Counts = new Map()
 let beforeTest: Counts = new Map()
-/** The most timers at the beginning of a test of this file: a service that runs beside all of them can be between two timers. */
-let most = { file: '', timers: 0 }
 
 // Every hook counts after an await: by then mocha has armed the timeout of the hook itself, in all of them alike.
 export const mochaHooks = {
@@ -40,13 +38,9 @@ export const mochaHooks = {
     await openShared()
   },
 
-  async beforeEach(this: Mocha.Context): Promise<void> {
+  async beforeEach(): Promise<void> {
     await Promise.resolve()
     beforeTest = resources()
-    const file = this.currentTest?.file ?? ''
-    const timers = beforeTest.get('Timeout') ?? 0
-    most = { file, timers: file === most.file ? Math.max(most.timers, timers) : timers }
-    beforeTest.set('Timeout', most.timers)
   },
 
   async afterEach(this: Mocha.Context): Promise<void> {

@@ -93,7 +93,7 @@ describe('a run of the benchmarks', () => {
     expect(third?.places).to.have.length(2)
   })
 
-  it('says what it is a run of, and drops nothing before that is compared', async () => {
+  it('says what it is a run of, and changes nothing of its file', async () => {
     expect(RunState.headOf(file)).to.equal(undefined)
     const first = RunState.begin(file, HEAD, Infinity, FIRST)
     await first.measured('part', 'a', 1, () => Promise.resolve({ ms: 2 }))

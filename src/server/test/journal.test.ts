@@ -657,6 +657,8 @@ for (const database of DATABASES) {
       await restored
       const open = said.filter(({ progress }) => progress.stage === 'open')
       // further pages are restored while the first one is noted
+      expect(open).to.have.length(3) // a page of 1,000 each
+      for (const { progress } of open) expect(progress.restored).to.equal(progress.checked)
       expect(open[0]?.progress.checked).to.be.oneOf([1_000, 2_000, 2_500])
       open.forEach(({ progress, seconds }, pages) => {
         const { checked, total, perSecond, left } = progress
