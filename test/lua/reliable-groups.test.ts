@@ -488,6 +488,84 @@ describe('messages with groups', () => {
     })
   }
 
+  describe('behind a thousand messages of a paused group', () => {
+    const behind = async (): Promise<ReliableFixture> => {
+      const queue = await made({ groupConcurrency: '2' })
+      const { channel, keys } = queue
+      await add(
+        queue,
+        Array.from({ length: 1000 }, (_, n) => ({ id: `p${n}`, group: 'paused' })),
+      )
+      await run(rig.sender, pauseGroup, keys, { channel, nowMs: NOW, pause: true, group: Buffer.from('paused') })
+      await add(queue, [{ id: 'w1', group: 'w' }])
+      return queue
+    }
+    /** The polls until one finds a message. */
+    const pollsUntilFound = async (queue: ReliableFixture): Promise<number> => {
+      for (let polls = 1; polls <= 200; polls++) {
+        if (ids(await poll(queue, { nowMs: NOW + polls })).includes('w1')) return polls
+      }
+      return Infinity
+    }
+
+    it('come where another program took the turn of their group', async () => {
+      const queue = await behind()
+      await rig.redis.zrem(queue.keys.groupTurns, 'w')
+      await rig.redis.zadd(queue.keys.groupWakes, NOW + 1e9, 'w')
+      expect(await pollsUntilFound(queue)).to.be.at.most(3)
+    })
+
+    it('come where another program took their place', async () => {
+      const queue = await behind()
+      await rig.redis.zadd(queue.keys.due10, NOW - 3, 'w1')
+      expect(await pollsUntilFound(queue)).to.be.at.most(40)
+    })
+  })
+
+  it('come beside ids of other programs that are too long, which polls remove', async () => {
+    const queue = await made()
+    const long = ['x', 'y', 'z'].map((name) => name.repeat(70_000))
+    for (const id of long) await rig.redis.zadd(queue.keys.due10, 1, id)
+    await rig.redis.hset(queue.keys.messages, long[0]!, recordOf({ id: '', group: 'a' }))
+    await add(queue, [{ id: 'a1', group: 'a' }])
+    await acknowledge(queue, await poll(queue))
+    for (let nowMs = NOW; nowMs < NOW + 5; nowMs++) await poll(queue, { nowMs })
+    expect(await rig.redis.exists(queue.keys.due10, queue.keys.groupOrder)).to.equal(0)
+  })
+
+  for (const [what, names] of [
+    ['one long name', ['x'.repeat(70_000)]],
+    ['200 names of two kilobytes', Array.from({ length: 200 }, (_, n) => String(n).padStart(2_000, 'x'))],
+  ] as const)
+    it(`lose the claims that another program wrote beside foreign claims: ${what}`, async () => {
+      const queue = await made({ groupConcurrency: '2' })
+      for (const name of names) await rig.redis.zadd(queue.keys.inFlight, NOW + 1e6, `g${name}`)
+      await rig.redis.hset(queue.keys.groups, 'a', '2 ')
+      await add(queue, [{ id: 'a1', group: 'a' }])
+      const got: string[] = []
+      for (let nowMs = NOW; nowMs < NOW + 40; nowMs++) got.push(...ids(await poll(queue, { nowMs })))
+      expect(got).to.deep.equal(['a1'])
+      expect(await rig.redis.zrange(queue.keys.inFlight, '0', '-1')).to.deep.equal(['ga1'])
+    })
+
+  it('keep their claims and their times when another program claims messages that wait for a retry', async () => {
+    const queue = await made({ groupConcurrency: '2' })
+    await add(
+      queue,
+      ['a1', 'a2', 'a3', 'a4'].map((id) => ({ id, group: 'a' })),
+    )
+    const first = await poll(queue, { visibilityMs: 60_000 })
+    expect(ids(first)).to.deep.equal(['a1', 'a2'])
+    await giveBack(queue, { messages: first.messages.slice(0, 1) }, 'failed', 5_000)
+    expect(ids(await poll(queue, { visibilityMs: 60_000 }))).to.deep.equal(['a3'])
+    await rig.redis.zadd(queue.keys.inFlight, NOW - 1, 'ga1')
+    expect(ids(await poll(queue, { nowMs: NOW + 1 }))).to.deep.equal([])
+    const { groups, inFlight, waiting } = await left(queue)
+    expect(groups).to.deep.equal({ a: '2 ' })
+    expect((inFlight as string[][]).map(([member]) => member).sort()).to.deep.equal(['ga2', 'ga3'])
+    expect(waiting).to.deep.include(['a1', String(NOW + 5_000)])
+  })
+
   it('that wait for a limit, or are paused, are left where they are by polls that find nothing', async () => {
     const queue = await rig.queue()
     await rig.redis.hset(queue.keys.config, 'groupConcurrency', 1)

@@ -307,19 +307,23 @@ local function recount(group)
   local state = readState(groups, statesOf(groups, {group})[1])
   if state.claims < groups.concurrency then return end
   groups.isCounted = true
-  local claims, read = 0, 0
+  local claims, read, removed = 0, 0, 0
   for from = 0, all - 1, COUNTED do -- most full groups are full, so a few pages show it
     local members, areCut = namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)
     local elapsed = microseconds() - started
-    if areCut or elapsed < 0 or elapsed >= LONGER * budget then return end
+    if elapsed < 0 or elapsed >= LONGER * budget then return end
     for _, member in ipairs(members) do
-      if byte(member) == GROUP_BYTE then
+      if #member > LONGEST or #member > largeNames.above and redis.call('HEXISTS', messages, string.sub(member, 2)) == 0 then
+        removed = removed + redis.call('ZREM', inFlight, member) -- it would be read again and again until its end
+      elseif byte(member) == GROUP_BYTE then
         local id, of, size = string.sub(member, 2), group, 0
         if read + redis.call('HSTRLEN', messages, id) <= BYTES then of, size = groupOf(messages, id) end
         claims, read = claims + (of == group and 1 or 0), read + size
       end
       if claims >= groups.concurrency then return end
     end
+    changed = changed + removed
+    if areCut or removed > 0 then return end -- the others have other ranks now; the next poll goes on
   end
   state.claims = claims
   local places = newPlaces()
@@ -327,27 +331,61 @@ local function recount(group)
   writePlaces(groups, places)
 end
 
--- Another program can have removed a message from the order, or the turn and the time of its group. So a poll that found nothing, and one of thirty others,
--- examines one of the visible messages, each time another or the first one, and the next ones while they are misplaced; it removes ids without a message. A lost
--- message becomes the first one while polls find others. It seldom examines a large message, which it has to read whole for its group.
-local function findLost()
-  local LARGE, SELDOM, MOST_LOST = 65536, 16, 256
+-- Gives groups their turns and times that another program removed or changed: some groups from a random message on, so that a large backlog of one hides no other.
+local function findLostGroups()
+  local WALKED, AFTER = 16, string.rep('\255', 8) -- behind all places of a group
+  local size, names, member = redis.call('ZCARD', groups.order), {}, nil
+  local at = size > 0 and math.floor(nowExact * 991) % size or 0
+  member = redis.call('ZRANGE', groups.order, at, at)[1]
+  for _ = 1, WALKED do
+    if not member then member = redis.call('ZRANGE', groups.order, 0, 0)[1] end -- round to the first
+    if not member then break end
+    local group = string.sub(member, 2, 1 + byte(member .. '\0'))
+    if group == names[1] then break end
+    if #member > largeNames.above then largeNames.bytes = largeNames.bytes + #member end
+    if #member > LONGEST then
+      redis.call('ZREM', groups.order, member)
+      changed = changed + 1
+    elseif group ~= '' then push(names, group) end
+    if largeNames.bytes > largeNames.most then break end
+    member = redis.call('ZRANGEBYLEX', groups.order, '(' .. prefixOf(group) .. AFTER, '+', 'LIMIT', 0, 1)[1]
+  end
+  if #names > 0 and refreshGroups(groups, names, {}, true) then changed = changed + 1 end
+end
+
+-- Brings back messages that another program removed from the order, or put into a group that is none of theirs, and removes ids without a message: examines a page of the visible
+-- messages, each time another one or the first, and the next ones while it finds some. A large message, which has to be read whole for its group, is examined the more seldom the
+-- larger it is.
+local function findLostMessages()
+  local LARGE, PART, MOST_PAGES, EXAMINED = 65536, 4096, 8, 32
   local visible = redis.call('ZCOUNT', groups.schedule, '-inf', now)
-  local at = visible > 0 and (handed == 0 or now % 2 == 0) and math.floor(nowExact * 997) % visible or 0
-  for _ = 1, math.min(MOST_LOST, visible) do
-    local id, visibleAt = unpack(redis.call('ZRANGE', groups.schedule, at, at, 'WITHSCORES'))
-    -- behind the visible messages are the delayed ones and those set aside, whose scores are no times
-    if not id or tonumber(visibleAt) > now or redis.call('HSTRLEN', messages, id) > LARGE and now % SELDOM > 0 then return end
-    local group, size = groupOf(messages, id)
-    local wasLost, hasLeft
-    if size == 0 then wasLost, hasLeft = redis.call('ZREM', groups.schedule, id) == 1, true
-    else wasLost, hasLeft = bringHome(group, math.ceil(tonumber(visibleAt)), id) end
-    if group then recount(group) end
-    local isLost = group and refreshGroup(groups, group) or wasLost
-    if size == 0 then forget({id}) end
-    bytes, at = bytes + size, hasLeft and at or at + 1
-    if isLost then changed = changed + 1 end
-    if not isLost or bytes > BYTES or isOver() then return end
+  local isFirst = visible == 0 or handed > 0 and now % 2 > 0
+  local at = isFirst and 0 or math.floor(nowExact * 997) % math.ceil(visible / EXAMINED) * EXAMINED
+  for _ = 1, MOST_PAGES do
+    local page = namesOf(EXAMINED, function(many, rank) return redis.call('ZRANGE', groups.schedule, at + rank, at + rank + many - 1, 'WITHSCORES') end, 2)
+    local names, isNamed, stay, found = {}, {}, 0, 0
+    for n = 1, #page, 2 do
+      local id, visibleAt = page[n], tonumber(page[n + 1])
+      -- behind the visible messages are the delayed ones and those set aside, whose scores are no times
+      if visibleAt > now or bytes > BYTES or isOver() then break end
+      local length = #id > LONGEST and 0 or redis.call('HSTRLEN', messages, id)
+      local wasLost, hasLeft = false, false
+      if length == 0 then
+        wasLost, hasLeft = redis.call('ZREM', groups.schedule, id) == 1, true
+        forget({id})
+      elseif length <= LARGE or now % math.ceil(length / PART) == 0 then
+        local group = groupOf(messages, id)
+        wasLost, hasLeft = bringHome(group, math.ceil(visibleAt), id)
+        if group and not isNamed[group] then push(names, group) end
+        isNamed[group or PLAIN] = true
+        bytes = bytes + length
+      end
+      found, stay = found + (wasLost and 1 or 0), stay + (hasLeft and 0 or 1)
+    end
+    for _, group in ipairs(names) do recount(group) end
+    if refreshGroups(groups, names, {}, true) and found == 0 then found = 1 end
+    changed, at = changed + found, at + stay
+    if found == 0 or #page < 2 * EXAMINED or bytes > BYTES or largeNames.bytes > largeNames.most or isOver() then return end
   end
 end
 
@@ -382,6 +420,9 @@ takeTurns = function()
   while goesOn do
     goesOn = takeRound() and not (isFull or handed >= want or looked >= MOST or isOver())
   end
-  if handed == 0 and not isFull or groups.looks then findLost() end
+  if handed == 0 and not isFull or groups.looks then -- one poll of thirty looks also if it finds others
+    findLostMessages()
+    findLostGroups()
+  end
 end
 end

@@ -16,8 +16,8 @@ local function takeBack(member, priority, id, ended)
   end
   local delivery = deliveryOf(deliveries, id)
   local attempts = attemptsOf(delivery)
-  local isScheduled = false
-  if not delivery then
+  local isClaimed, isScheduled = delivery and string.find(delivery, ' ', 1, true), false
+  if not isClaimed then
     local first, last = 0, #due -- 0: the messages with a group
     if isUnbegun(ended) then -- the last message of a batch: a foreign place of another priority must not hide it
       first = priority == GROUPED and 0 or priority + 1
@@ -50,7 +50,8 @@ local function takeBack(member, priority, id, ended)
   else redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], ended, id) end
   redis.call('ZREM', inFlight, member)
   if group and not ends[group] then freed[#freed + 1] = group end
-  if group then ends[group] = (ends[group] or 0) - 1 end
+  -- without a token no poll claimed it, or another program deleted that: what is then counted too much a poll corrects, what is counted too little nothing
+  if group then ends[group] = (ends[group] or 0) - (isClaimed and 1 or 0) end
   returned = returned + 1
 end
 
