@@ -297,73 +297,91 @@ local function takeLate()
   return #moved
 end
 
--- Sets the claims of a full group to what consumers have of it: another program can have written more, or removed claims, which nothing would end while the queue has
--- others. A script counts one group, for at most `LONGER` budgets; beside more than `FEW_CLAIMS` it does so in one of seven milliseconds. A record that is too large to read
--- counts as a claim of the group.
-local function recount(group)
+-- Sets the claims of these groups, as far as they are full, to what consumers have of them: another program can have written more, or removed claims, which nothing would end
+-- while the queue has others. It reads all claims of the queue for that, for at most `LONGER` budgets; more than `FEW_CLAIMS` in one of seven milliseconds. A record that is too
+-- large to read counts as a claim of each group.
+local function recount(names)
   local FEW_CLAIMS, SELDOM, COUNTED, LONGER = 32, 7, 40, 4
   local all = redis.call('ZCARD', inFlight)
-  if groups.isCounted or not groups.concurrency or all > MOST or all > FEW_CLAIMS and now % SELDOM > 0 then return end
-  local state = readState(groups, statesOf(groups, {group})[1])
-  if state.claims < groups.concurrency then return end
-  groups.isCounted = true
-  local claims, read, removed = 0, 0, 0
-  for from = 0, all - 1, COUNTED do -- most full groups are full, so a few pages show it
-    local members, areCut = namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)
+  if not groups.concurrency or #names == 0 or all > MOST or all > FEW_CLAIMS and now % SELDOM > 0 then return end
+  local full, found, left = {}, {}, 0
+  for n, text in ipairs(statesOf(groups, names)) do
+    local state = readState(groups, text)
+    if state.claims >= groups.concurrency and not found[names[n]] then
+      push(full, {group = names[n], state = state})
+      found[names[n]], left = 0, left + 1
+    end
+  end
+  local unread, read, removed = 0, 0, 0
+  for from = 0, all - 1, COUNTED do
     local elapsed = microseconds() - started
-    if elapsed < 0 or elapsed >= LONGER * budget then return end
+    if left == 0 or elapsed < 0 or elapsed >= LONGER * budget then return end
+    local members, areCut = namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)
     for _, member in ipairs(members) do
       if #member > LONGEST or #member > largeNames.above and redis.call('HEXISTS', messages, string.sub(member, 2)) == 0 then
         removed = removed + redis.call('ZREM', inFlight, member) -- it would be read again and again until its end
       elseif byte(member) == GROUP_BYTE then
-        local id, of, size = string.sub(member, 2), group, 0
-        if read + redis.call('HSTRLEN', messages, id) <= BYTES then of, size = groupOf(messages, id) end
-        claims, read = claims + (of == group and 1 or 0), read + size
+        local id = string.sub(member, 2)
+        if read + redis.call('HSTRLEN', messages, id) > BYTES then unread = unread + 1
+        else
+          local group, size = groupOf(messages, id)
+          read = read + size
+          if found[group] then
+            found[group] = found[group] + 1
+            if found[group] == groups.concurrency then left = left - 1 end
+          end
+        end
       end
-      if claims >= groups.concurrency then return end
     end
-    changed = changed + removed
-    if areCut or removed > 0 then return end -- the others have other ranks now; the next poll goes on
+    if areCut or removed > 0 then -- the others have other ranks now; the next poll goes on
+      changed = changed + removed
+      return
+    end
   end
-  state.claims = claims
   local places = newPlaces()
-  noteState(places, group, state.text, textOf(state))
+  for _, each in ipairs(full) do
+    local claims = found[each.group] + unread
+    if claims < each.state.claims then
+      each.state.claims = claims
+      noteState(places, each.group, each.state.text, textOf(each.state))
+    end
+  end
   writePlaces(groups, places)
 end
 
--- Gives groups their turns and times that another program removed or changed: some groups from a random message on, so that a large backlog of one hides no other.
-local function findLostGroups()
-  local WALKED, AFTER = 16, string.rep('\255', 8) -- behind all places of a group
-  local size, names, member = redis.call('ZCARD', groups.order), {}, nil
+-- Adds some groups from a random message on to `names`, so that a large backlog of one group hides no other.
+local function walkGroups(names)
+  local WALKED, AFTER = 8, string.rep('\255', 8) -- behind all places of a group
+  local size, first = redis.call('ZCARD', groups.order), nil
   local at = size > 0 and math.floor(nowExact * 991) % size or 0
-  member = redis.call('ZRANGE', groups.order, at, at)[1]
+  local member = redis.call('ZRANGE', groups.order, at, at)[1]
   for _ = 1, WALKED do
-    if not member then member = redis.call('ZRANGE', groups.order, 0, 0)[1] end -- round to the first
-    if not member then break end
+    member = member or redis.call('ZRANGE', groups.order, 0, 0)[1] -- round to the first
+    if not member then return end
     local group = string.sub(member, 2, 1 + byte(member .. '\0'))
-    if group == names[1] then break end
+    if group == first then return end
+    first = first or group
     if #member > largeNames.above then largeNames.bytes = largeNames.bytes + #member end
-    if #member > LONGEST then
-      redis.call('ZREM', groups.order, member)
-      changed = changed + 1
+    if #member > LONGEST then changed = changed + redis.call('ZREM', groups.order, member)
     elseif group ~= '' then push(names, group) end
-    if largeNames.bytes > largeNames.most then break end
+    if largeNames.bytes > largeNames.most then return end
     member = redis.call('ZRANGEBYLEX', groups.order, '(' .. prefixOf(group) .. AFTER, '+', 'LIMIT', 0, 1)[1]
   end
-  if #names > 0 and refreshGroups(groups, names, {}, true) then changed = changed + 1 end
 end
 
 -- Brings back messages that another program removed from the order, or put into a group that is none of theirs, and removes ids without a message: examines a page of the visible
--- messages, each time another one or the first, and the next ones while it finds some. A large message, which has to be read whole for its group, is examined the more seldom the
--- larger it is.
-local function findLostMessages()
-  local LARGE, PART, MOST_PAGES, EXAMINED = 65536, 4096, 8, 32
-  local visible = redis.call('ZCOUNT', groups.schedule, '-inf', now)
+-- messages, each time another one or the first, and the next ones while it finds some, or while the order has less messages than the schedule. A large message, which has to be
+-- read whole for its group, is examined the more seldom the larger it is. Adds their groups to `names`.
+local function bringBack(names)
+  local LARGE, PART, MOST_PAGES = 65536, 4096, 8
+  local visible, isNamed = redis.call('ZCOUNT', groups.schedule, '-inf', now), {}
+  local isLess = redis.call('ZCARD', groups.order) < redis.call('ZCARD', groups.schedule)
+  local examined, together = isLess and 32 or 8, isLess and MOST_PAGES or 1
   local isFirst = visible == 0 or handed > 0 and now % 2 > 0
-  local at = isFirst and 0 or math.floor(nowExact * 997) % math.ceil(visible / EXAMINED) * EXAMINED
+  local at = isFirst and 0 or math.floor(nowExact * 997) % math.ceil(visible / examined / together) * examined * together
   for _ = 1, MOST_PAGES do
-    local page = namesOf(EXAMINED, function(many, rank) return redis.call('ZRANGE', groups.schedule, at + rank, at + rank + many - 1, 'WITHSCORES') end, 2)
-    local names, isNamed, stay, found = {}, {}, 0, 0
+    local page = namesOf(examined, function(many, rank) return redis.call('ZRANGE', groups.schedule, at + rank, at + rank + many - 1, 'WITHSCORES') end, 2)
+    local stay, found = 0, 0
     for n = 1, #page, 2 do
       local id, visibleAt = page[n], tonumber(page[n + 1])
       -- behind the visible messages are the delayed ones and those set aside, whose scores are no times
@@ -376,16 +394,16 @@ local function findLostMessages()
       elseif length <= LARGE or now % math.ceil(length / PART) == 0 then
         local group = groupOf(messages, id)
         wasLost, hasLeft = bringHome(group, math.ceil(visibleAt), id)
-        if group and not isNamed[group] then push(names, group) end
-        isNamed[group or PLAIN] = true
+        if group and not isNamed[group] then
+          isNamed[group] = true
+          push(names, group)
+        end
         bytes = bytes + length
       end
       found, stay = found + (wasLost and 1 or 0), stay + (hasLeft and 0 or 1)
     end
-    for _, group in ipairs(names) do recount(group) end
-    if refreshGroups(groups, names, {}, true) and found == 0 then found = 1 end
     changed, at = changed + found, at + stay
-    if found == 0 or #page < 2 * EXAMINED or bytes > BYTES or largeNames.bytes > largeNames.most or isOver() then return end
+    if found == 0 and not isLess or #page < 2 * examined or bytes > BYTES or largeNames.bytes > largeNames.most or isOver() then return end
   end
 end
 
@@ -421,8 +439,12 @@ takeTurns = function()
     goesOn = takeRound() and not (isFull or handed >= want or looked >= MOST or isOver())
   end
   if handed == 0 and not isFull or groups.looks then -- one poll of thirty looks also if it finds others
-    findLostMessages()
-    findLostGroups()
+    -- Another program can have removed or changed the places of messages, and the claims, turns and times of their groups and of others.
+    local names = {}
+    bringBack(names)
+    walkGroups(names)
+    recount(names)
+    if #names > 0 and refreshGroups(groups, names, {}, true) then changed = changed + 1 end
   end
 end
 end
