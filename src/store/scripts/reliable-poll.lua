@@ -76,7 +76,6 @@ local PREPARE_MS = 1000 -- how long the caller has to prepare the next messages 
 local LATER_MS = 60000 -- the wait before a retry of a step that a key of another type prevented
 local MOST = 1000 -- the most messages examined by one script, also if the clock stands still within scripts
 local BYTES = 1048576 -- the most bytes of records that one script reads, except for the first record
-local FIRST_READ, NEXT_READ, SMALL_MEMBER = 2, 17, 1024 -- the names read first and then, and their mean size up to which more are read
 local LONGEST = 65536 -- the longest name in a schedule
 local MOST_BACK = 100 -- the most messages that one script brings back
 local PAGE, SMALL = 10, 16384 -- a page is read unmeasured if its first record is not larger than `SMALL`

@@ -32,7 +32,7 @@ local function seat(names, deep)
       local isPaused = isPausedGroup(groups, group)
       if isPaused then most = 0 end
       local read = math.max(0, math.min(deep, most)) + 1
-      local ahead, isCut = headsOf(groups, group, read, areHeadsSmall or #seats >= FIRST_READ and size <= SMALL)
+      local ahead, isCut = headsOf(groups, group, read, areHeadsSmall or #seats >= largeNames.few and size <= SMALL)
       local one = {group = group, state = state, most = most, heads = ahead, next = 1, begun = 0, isPaused = isPaused, isMore = isCut or #ahead == read}
       push(seats, one)
       for _, head in ipairs(one.heads) do
@@ -213,7 +213,7 @@ local function takeRound()
   if #names == 0 then return false end
   local slots = math.max(want - handed, leastSlots)
   local deep = (#names < most and not areCut or most == 1) and math.ceil(math.min(slots, SLOTS) / #names) or 1
-  if not areHeadsSmall then deep = math.min(deep, 2 * FIRST_READ) end
+  if not areHeadsSmall then deep = math.min(deep, 2 * largeNames.few) end
   local seats, isCut = seat(names, deep)
   if isCut then deep = 1 end
   local visible = 0

@@ -67,7 +67,7 @@ end
 -- times. Ids of other programs can be of any size, so it reads a few first, then small pages, and none after one of large ids: as `namesOf`, without its copies.
 local areSmall, idBytes = false, 0
 local function visibleOf(at, most)
-  local ids, times, found, many = {}, {}, 0, math.min(most, areSmall and NEXT_READ or FIRST_READ)
+  local ids, times, found, many = {}, {}, 0, math.min(most, areSmall and largeNames.page or largeNames.few)
   while many > 0 do
     local page, before = redis.pcall('ZRANGEBYSCORE', due[at], '-inf', now, 'WITHSCORES', 'LIMIT', found, many), idBytes
     if page.err then note('the schedule of priority ' .. (at - 1), page.err) end
@@ -79,8 +79,8 @@ local function visibleOf(at, most)
       ids[found], times[found] = id, page[n + 1]
     end
     if #page < 2 * many then break end
-    areSmall = idBytes - before <= many * SMALL_MEMBER
-    many = areSmall and math.min(most - found, NEXT_READ) or 0
+    areSmall = idBytes - before <= many * largeNames.above
+    many = areSmall and math.min(most - found, largeNames.page) or 0
   end
   return ids, times, idBytes > BYTES
 end

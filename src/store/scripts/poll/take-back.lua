@@ -56,7 +56,7 @@ local function takeBack(member, priority, id, ended)
 end
 
 -- few at first, because their size is unknown before they are read
-local step, isLast = FIRST_READ, false
+local step, isLast = largeNames.few, false
 while not isLast do
   local back = redis.call('ZRANGEBYSCORE', inFlight, '-inf', now, 'WITHSCORES', 'LIMIT', 0, step)
   isLast = #back < 2 * step
@@ -83,6 +83,6 @@ while not isLast do
     forget(gone)
     redis.call('ZREM', inFlight, unpack(members))
   end
-  step = math.max(1, math.min(NEXT_READ, MOST_BACK - returned))
+  step = math.max(1, math.min(largeNames.page, MOST_BACK - returned))
 end
 refreshGroups(groups, freed, ends)
