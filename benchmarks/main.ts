@@ -13,7 +13,7 @@ import { writeDocs } from './lib/docs.js'
 import { codeOf } from './lib/machine.js'
 import { plot } from './lib/plots.js'
 import { environment, save, tableOfGoals, type Finished, type Run } from './lib/report.js'
-import { OutOfTime, RunState, stringify, type Measurement } from './lib/run-state.js'
+import { OtherCode, OutOfTime, RunState, type Measurement } from './lib/run-state.js'
 import type { Bench, Point, Scenario } from './lib/scenario.js'
 import { warmUp } from './lib/warm-up.js'
 import { QUICK, SCENARIOS } from './scenarios/all.js'
@@ -160,20 +160,14 @@ async function stateOf(): Promise<RunState> {
     redisson: redissonVersion(),
     asynq: asynqVersion(),
   })
-  const begun = given.resume ? RunState.headOf(file)?.env : undefined
-  if (begun !== undefined) {
-    // before the file is opened, which drops what another machine has to measure again
-    if (begun.code !== env.code || stringify(begun.versions) !== stringify(env.versions)) {
-      const [earlier, now] = [begun, env].map(
-        (one) => `commit ${one.commit} (code ${one.code}, ${stringify(one.versions)})`,
-      )
-      stop(
-        2,
-        `That run is of ${earlier}, and this is ${now}: one run is of one code and one set of versions. Without --resume another one begins.`,
-      )
+  if (given.resume) {
+    try {
+      const before = RunState.resume(file, env, budget)
+      if (before !== undefined) return before
+    } catch (error) {
+      if (error instanceof OtherCode) stop(2, error.message)
+      throw error
     }
-    const before = RunState.resume(file, budget)
-    if (before !== undefined) return before
   }
   const part = given.only === undefined ? '' : `-${given.only.replaceAll(',', '-').slice(0, 80)}`
   const stem = `${env.date.slice(0, 10)}-${given.quick ? 'quick' : 'full'}${part}`

@@ -43,6 +43,11 @@ export class OutOfTime extends Error {
   override readonly name = 'OutOfTime'
 }
 
+/** The run of the file is of other code, or of other versions. */
+export class OtherCode extends Error {
+  override readonly name = 'OtherCode'
+}
+
 export class RunState {
   readonly head: Head
   readonly #file: string
@@ -68,14 +73,23 @@ export class RunState {
     return state
   }
 
-  /** What a file is the run of, without changing it. */
-  static headOf(file: string): Head | undefined {
-    return existsSync(file) ? read(file).head : undefined
-  }
-
-  static resume(file: string, budgetSeconds: number, place: Place = thisPlace()): RunState | undefined {
+  /** Goes on with the run of a file, if there is one. Leaves the file alone if that run is of other code: opening drops what another machine has to measure again. */
+  static resume(
+    file: string,
+    now: Pick<Environment, 'commit' | 'code' | 'versions'>,
+    budgetSeconds: number,
+    place: Place = thisPlace(),
+  ): RunState | undefined {
     if (!existsSync(file)) return undefined
     const { head, lines } = read(file)
+    if (head.env.code !== now.code || stringify(head.env.versions) !== stringify(now.versions)) {
+      const [earlier, current] = [head.env, now].map(
+        (one) => `commit ${one.commit} (code ${one.code}, ${stringify(one.versions)})`,
+      )
+      throw new OtherCode(
+        `That run is of ${earlier}, and this is ${current}: one run is of one code and one set of versions. Without --resume another one begins.`,
+      )
+    }
     const state = new RunState(file, head, lines, budgetSeconds)
     if (state.#places.at(-1)?.boot !== place.boot) state.#move(place)
     state.#write() // without half a line at its end

@@ -3,7 +3,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { environment, markdown, tableOfGoals, type Run } from '../../benchmarks/lib/report.js'
-import { OutOfTime, RunState } from '../../benchmarks/lib/run-state.js'
+import { OtherCode, OutOfTime, RunState } from '../../benchmarks/lib/run-state.js'
 import {
   atLeast,
   atMost,
@@ -41,7 +41,7 @@ describe('a run of the benchmarks', () => {
       first.curve('a', [[1, 2]])
       return Promise.resolve({ ms: 3, late: Infinity })
     })
-    const second = RunState.resume(file, Infinity)
+    const second = RunState.resume(file, HEAD.env, Infinity)
     const again = await second?.measured('s', 'a', 1, notMeasured)
     expect(again?.figures).to.deep.equal({ ms: 3, late: Infinity })
     expect(again?.curves).to.deep.equal({ a: [[1, 2]] })
@@ -50,7 +50,7 @@ describe('a run of the benchmarks', () => {
 
   it('begins no measurement when its time is over, and returns the earlier ones', async () => {
     await RunState.begin(file, HEAD, Infinity).measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
-    const state = RunState.resume(file, -1)
+    const state = RunState.resume(file, HEAD.env, -1)
     expect((await state?.measured('s', 'a', 1, notMeasured))?.figures).to.deep.equal({ ms: 3 })
     const refused = await state?.measured('s', 'a', 2, notMeasured).catch((error: unknown) => error)
     expect(refused).to.be.instanceOf(OutOfTime)
@@ -61,7 +61,7 @@ describe('a run of the benchmarks', () => {
       Promise.reject(new Error('gone')),
     )
     expect(first.error).to.include('gone')
-    const state = RunState.resume(file, Infinity)
+    const state = RunState.resume(file, HEAD.env, Infinity)
     await state?.measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
     expect(state?.of('s').map(({ error, figures }) => error ?? figures)).to.deep.equal(['Error: gone', { ms: 3 }])
   })
@@ -70,7 +70,7 @@ describe('a run of the benchmarks', () => {
     const first = RunState.begin(file, HEAD, Infinity)
     await first.measured('s', 'a', 1, () => Promise.reject(new Error('gone')))
     first.end('s')
-    const state = RunState.resume(file, Infinity)
+    const state = RunState.resume(file, HEAD.env, Infinity)
     expect((await state?.measured('s', 'a', 1, notMeasured))?.error).to.include('gone')
   })
 
@@ -79,13 +79,13 @@ describe('a run of the benchmarks', () => {
     await first.measured('whole', 'a', 1, () => Promise.resolve({ ms: 1 }))
     first.end('whole')
     await first.measured('part', 'a', 1, () => Promise.resolve({ ms: 2 }))
-    expect(RunState.resume(file, Infinity, FIRST)?.of('part'), 'on the same machine').to.have.length(1)
-    const second = RunState.resume(file, Infinity, SECOND)
+    expect(RunState.resume(file, HEAD.env, Infinity, FIRST)?.of('part'), 'on the same machine').to.have.length(1)
+    const second = RunState.resume(file, HEAD.env, Infinity, SECOND)
     expect(second?.places).to.deep.equal([FIRST, SECOND])
     expect(second?.of('part')).to.deep.equal([])
     await second?.measured('whole', 'a', 1, notMeasured)
     await second?.measured('part', 'a', 1, () => Promise.resolve({ ms: 3 }))
-    const third = RunState.resume(file, Infinity, SECOND)
+    const third = RunState.resume(file, HEAD.env, Infinity, SECOND)
     expect(third?.measurements.map(({ place, figures }) => [place, figures])).to.deep.equal([
       [1, { ms: 1 }],
       [2, { ms: 3 }],
@@ -93,28 +93,37 @@ describe('a run of the benchmarks', () => {
     expect(third?.places).to.have.length(2)
   })
 
-  it('says what it is a run of, and changes nothing of its file', async () => {
-    expect(RunState.headOf(file)).to.equal(undefined)
+  it('does not go on with other code or versions, and changes nothing of its file', async () => {
+    expect(RunState.resume(file, HEAD.env, Infinity)).to.equal(undefined)
     const first = RunState.begin(file, HEAD, Infinity, FIRST)
     await first.measured('part', 'a', 1, () => Promise.resolve({ ms: 2 }))
     const before = readFileSync(file, 'utf8')
-    expect(RunState.headOf(file)?.env.code).to.equal('123')
-    expect(readFileSync(file, 'utf8')).to.equal(before)
+    for (const other of [
+      { ...HEAD.env, code: '124' },
+      { ...HEAD.env, versions: { ...HEAD.env.versions, redis: '9' } },
+    ]) {
+      expect(() => RunState.resume(file, other, Infinity, SECOND)).to.throw(OtherCode, 'one run is of one code')
+      expect(readFileSync(file, 'utf8')).to.equal(before)
+    }
+    expect(RunState.resume(file, { ...HEAD.env, commit: 'another' }, Infinity, FIRST)?.of('part')).to.have.length(1)
   })
 
   it('reads a file whose last line was not written whole', async () => {
     await RunState.begin(file, HEAD, Infinity).measured('s', 'a', 1, () => Promise.resolve({ ms: 3 }))
     appendFileSync(file, '{"scenario":"s","subj')
-    const state = RunState.resume(file, Infinity)
+    const state = RunState.resume(file, HEAD.env, Infinity)
     expect(state?.measurements).to.have.length(1)
     await state?.measured('s', 'b', 1, () => Promise.resolve({ ms: 4 }))
-    expect(RunState.resume(file, Infinity)?.measurements.map(({ subject }) => subject)).to.deep.equal(['a', 'b'])
+    expect(RunState.resume(file, HEAD.env, Infinity)?.measurements.map(({ subject }) => subject)).to.deep.equal([
+      'a',
+      'b',
+    ])
   })
 
   it('keeps an unfinished run besides the next one', () => {
     RunState.begin(file, HEAD, Infinity)
     RunState.begin(file, { ...HEAD, stem: 'two' }, Infinity)
-    expect(RunState.resume(file, Infinity)?.head.stem).to.equal('two')
+    expect(RunState.resume(file, HEAD.env, Infinity)?.head.stem).to.equal('two')
     expect(readFileSync(`${file}.${HEAD.env.date.replaceAll(':', '-')}`, 'utf8')).to.include('"one"')
   })
 })
