@@ -109,7 +109,7 @@ export const MEANINGS = {
   'group-claims-lost': {
     means: 'The claim counts of groups exceed their messages in flight, so slots of groupConcurrency stay taken.',
     repair:
-      'Find what removes or writes single keys or fields of the queue. A poll that finds no message looks at one visible message, at random, and corrects the count of its group if that is full and at most 1,000 messages of 1 MiB in all are in flight; without claims, setConfig with groupConcurrency corrects all.',
+      'Find what removes or writes single keys or fields of the queue. A poll that finds no message looks at some groups, at random, and corrects the counts of those that are full, while at most 1,000 messages of 1 MiB in all are in flight; without claims, setConfig with groupConcurrency corrects all.',
   },
   'place-lost': {
     means: 'No poll finds them: another program, or an eviction, has deleted their places in the schedules.',
