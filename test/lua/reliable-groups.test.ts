@@ -575,6 +575,51 @@ describe('messages with groups', () => {
     expect(waiting).to.deep.include(['a1', String(NOW + 5_000)])
   })
 
+  it('have no turn before their time beside an id of another program that is not removed before its own', async () => {
+    const queue = await made()
+    await rig.redis.zadd(queue.keys.due10, NOW + 9_000, 'x'.repeat(300_000))
+    await add(queue, [{ id: 'a1', group: 'a', at: NOW + 5_000 }])
+    for (let nowMs = NOW; nowMs < NOW + 5; nowMs++) expect((await poll(queue, { nowMs })).changed).to.equal(0)
+  })
+
+  it('have no turn before their time beside large ids of paused groups, which stay', async () => {
+    const queue = await made()
+    const { channel, keys } = queue
+    const paused = ['p', 'q', 'r', 's', 't', 'u']
+    for (const group of paused) {
+      await add(queue, [{ id: group.repeat(60_000), group }])
+      await run(rig.sender, pauseGroup, keys, { channel, nowMs: NOW, pause: true, group: Buffer.from(group) })
+    }
+    await add(queue, [{ id: 'a1', group: 'a', at: NOW + 5_000 }])
+    await poll(queue)
+    for (let nowMs = NOW + 1; nowMs < NOW + 20; nowMs++) expect((await poll(queue, { nowMs })).changed).to.equal(0)
+    // their turn is found nevertheless
+    await rig.redis.zrem(keys.groupWakes, 'a')
+    const got: string[] = []
+    for (let nowMs = NOW + 5_000; nowMs < NOW + 5_010; nowMs++) got.push(...ids(await poll(queue, { nowMs })))
+    expect(got).to.deep.equal(['a1'])
+  })
+
+  it('come where another program took their place among many bytes of others', async () => {
+    const queue = await made()
+    const { channel, keys } = queue
+    const paused = Array.from({ length: 200 }, (_, n) => ({
+      id: `p${n + 100}`,
+      group: 'p',
+      at: NOW - 1000 + n,
+      kib: 40,
+    }))
+    await add(queue, paused)
+    await run(rig.sender, pauseGroup, keys, { channel, nowMs: NOW, pause: true, group: Buffer.from('p') })
+    await add(queue, [{ id: 'p200a', group: 'a' }])
+    await rig.redis.del(keys.groupTurns)
+    const place = (await rig.redis.zrange(keys.groupOrder, '0', '-1')).find((member) => member.endsWith('p200a'))
+    expect(await rig.redis.zrem(keys.groupOrder, place!)).to.equal(1)
+    const got: string[] = []
+    for (let nowMs = NOW; nowMs < NOW + 100; nowMs++) got.push(...ids(await poll(queue, { nowMs })))
+    expect(got).to.deep.equal(['p200a'])
+  })
+
   it('that wait for a limit, or are paused, are left where they are by polls that find nothing', async () => {
     const queue = await rig.queue()
     await rig.redis.hset(queue.keys.config, 'groupConcurrency', 1)

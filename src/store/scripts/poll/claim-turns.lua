@@ -377,15 +377,18 @@ local function bringBack(names)
   local visible, isNamed = redis.call('ZCOUNT', groups.schedule, '-inf', now), {}
   local isLess = redis.call('ZCARD', groups.order) < redis.call('ZCARD', groups.schedule)
   local examined, together = isLess and 32 or 8, isLess and MOST_PAGES or 1
-  local isFirst = visible == 0 or handed > 0 and now % 2 > 0
-  local at = isFirst and 0 or math.floor(nowExact * 997) % math.ceil(visible / examined / together) * examined * together
+  -- it can end within its first page, so it does not always begin at the same messages
+  local before = examined * together - 1
+  local at = handed > 0 and now % 2 > 0 and 0 or math.max(0, math.floor(nowExact * 997) % (visible + before) - before)
   for _ = 1, MOST_PAGES do
-    local page = namesOf(examined, function(many, rank) return redis.call('ZRANGE', groups.schedule, at + rank, at + rank + many - 1, 'WITHSCORES') end, 2)
-    local stay, found = 0, 0
+    -- behind the visible messages are the delayed ones and those set aside, whose scores are no times, and whose ids it could not remove
+    local most = math.min(examined, visible - at)
+    if most <= 0 then return end
+    local page = namesOf(most, function(many, rank) return redis.call('ZRANGE', groups.schedule, at + rank, at + rank + many - 1, 'WITHSCORES') end, 2)
+    local gone, found = 0, 0
     for n = 1, #page, 2 do
       local id, visibleAt = page[n], tonumber(page[n + 1])
-      -- behind the visible messages are the delayed ones and those set aside, whose scores are no times
-      if visibleAt > now or bytes > BYTES or isOver() then break end
+      if bytes > BYTES or isOver() then break end
       local length = #id > LONGEST and 0 or redis.call('HSTRLEN', messages, id)
       local wasLost, hasLeft = false, false
       if length == 0 then
@@ -400,10 +403,10 @@ local function bringBack(names)
         end
         bytes = bytes + length
       end
-      found, stay = found + (wasLost and 1 or 0), stay + (hasLeft and 0 or 1)
+      found, gone = found + (wasLost and 1 or 0), gone + (hasLeft and 1 or 0)
     end
-    changed, at = changed + found, at + stay
-    if found == 0 and not isLess or #page < 2 * examined or bytes > BYTES or largeNames.bytes > largeNames.most or isOver() then return end
+    changed, at, visible = changed + found, at + #page / 2 - gone, visible - gone
+    if found == 0 and not isLess or bytes > BYTES or largeNames.bytes > largeNames.most or isOver() then return end
   end
 end
 
@@ -444,7 +447,14 @@ takeTurns = function()
     bringBack(names)
     walkGroups(names)
     recount(names)
-    if #names > 0 and refreshGroups(groups, names, {}, true) then changed = changed + 1 end
+    -- One by one: after too many bytes of large names a group would get a turn unseen, which the next poll takes, and so on. What found the names must not prevent it.
+    local before = largeNames.bytes
+    largeNames.bytes = 0
+    for _, group in ipairs(names) do
+      if largeNames.bytes > largeNames.most then break end
+      if refreshGroup(groups, group) then changed = changed + 1 end
+    end
+    largeNames.bytes = largeNames.bytes + before
   end
 end
 end
