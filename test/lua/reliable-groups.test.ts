@@ -600,6 +600,28 @@ describe('messages with groups', () => {
     expect(got).to.deep.equal(['a1'])
   })
 
+  for (const paused of ['a', 'longer'])
+    it(`come where another program took the turn of their group, behind a thousand messages of ${paused} and twenty full groups`, async () => {
+      const queue = await made({ groupConcurrency: '1' })
+      const { channel, keys } = queue
+      const full = Array.from({ length: 20 }, (_, n) => `f${n + 10}`)
+      await add(
+        queue,
+        full.flatMap((group) => [1, 2].map((n) => ({ id: `${group}-${n}`, group }))),
+      )
+      while ((await poll(queue, { visibilityMs: 60_000, count: 100 })).messages.length > 0);
+      await add(
+        queue,
+        Array.from({ length: 1000 }, (_, n) => ({ id: `p${n}`, group: paused })),
+      )
+      await run(rig.sender, pauseGroup, keys, { channel, nowMs: NOW, pause: true, group: Buffer.from(paused) })
+      await add(queue, [{ id: 'w1', group: 'f99' }])
+      await rig.redis.zrem(keys.groupTurns, 'f99')
+      const got: string[] = []
+      for (let nowMs = NOW + 1; nowMs <= NOW + 12; nowMs++) got.push(...ids(await poll(queue, { nowMs })))
+      expect(got).to.deep.equal(['w1'])
+    })
+
   it('come where another program took their place among many bytes of others', async () => {
     const queue = await made()
     const { channel, keys } = queue
