@@ -376,9 +376,9 @@ end
 
 -- Brings back messages that another program removed from the order, or put into a group that is none of theirs, and removes ids without a message: examines a page of the visible
 -- messages, each time another one or the first, and the next ones while it finds some, or while the order has less messages than the schedule. A large message, which has to be
--- read whole for its group, is examined the more seldom the larger it is. Adds their groups to `names`.
+-- read whole for its group, is examined the more seldom the larger it is. Adds to `names` the groups of those that it brings back, and a few others.
 local function bringBack(names)
-  local LARGE, PART, MOST_PAGES = 65536, 4096, 8
+  local LARGE, PART, FEW, MOST_PAGES = 65536, 4096, 8, 8
   local visible, isNamed = redis.call('ZCOUNT', groups.schedule, '-inf', now), {}
   local isLess = redis.call('ZCARD', groups.order) < redis.call('ZCARD', groups.schedule)
   local examined, together = isLess and 32 or 8, isLess and MOST_PAGES or 1
@@ -402,7 +402,7 @@ local function bringBack(names)
       elseif length <= LARGE or now % math.ceil(length / PART) == 0 then
         local group = groupOf(messages, id)
         wasLost, hasLeft = bringHome(group, math.ceil(visibleAt), id)
-        if group and not isNamed[group] then
+        if group and (wasLost or #names < FEW) and not isNamed[group] then
           isNamed[group] = true
           push(names, group)
         end
