@@ -378,7 +378,7 @@ end
 -- messages, each time another one or the first, and the next ones while it finds some, or while the order has less messages than the schedule. A large message, which has to be
 -- read whole for its group, is examined the more seldom the larger it is. Adds to `names` the groups of those that it brings back, and a few others.
 local function bringBack(names)
-  local LARGE, PART, FEW, MOST_PAGES = 65536, 4096, 8, 8
+  local LARGE, FEW, MOST_PAGES = 65536, 8, 8
   local visible, isNamed = redis.call('ZCOUNT', groups.schedule, '-inf', now), {}
   local isLess = redis.call('ZCARD', groups.order) < redis.call('ZCARD', groups.schedule)
   local examined, together = isLess and 32 or 8, isLess and MOST_PAGES or 1
@@ -399,7 +399,7 @@ local function bringBack(names)
       if length == 0 then
         wasLost, hasLeft = redis.call('ZREM', groups.schedule, id) == 1, true
         forget({id})
-      elseif length <= LARGE or now % math.ceil(length / PART) == 0 then
+      elseif now % math.ceil(length / LARGE) == 0 then
         local group = groupOf(messages, id)
         wasLost, hasLeft = bringHome(group, math.ceil(visibleAt), id)
         if group and (wasLost or #names < FEW) and not isNamed[group] then
