@@ -303,7 +303,14 @@ end
 local function recount(names)
   local FEW_CLAIMS, SELDOM, COUNTED, LONGER = 32, 7, 40, 4
   local all = redis.call('ZCARD', inFlight)
-  if not groups.concurrency or #names == 0 or all > MOST or all > FEW_CLAIMS and now % SELDOM > 0 then return end
+  if not groups.concurrency or #names == 0 or all > FEW_CLAIMS and now % SELDOM > 0 then return end
+  if all > MOST then -- too many to count; those without a message end, so that another program cannot keep it so
+    local from = math.floor(nowExact * 977) % all
+    for _, member in ipairs(namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)) do
+      if redis.call('HEXISTS', messages, string.sub(member, 2)) == 0 then changed = changed + redis.call('ZREM', inFlight, member) end
+    end
+    return
+  end
   local full, found, left = {}, {}, 0
   for n, text in ipairs(statesOf(groups, names)) do
     local state = readState(groups, text)
@@ -312,31 +319,29 @@ local function recount(names)
       found[names[n]], left = 0, left + 1
     end
   end
-  local unread, read, removed = 0, 0, 0
-  for from = 0, all - 1, COUNTED do
+  local unread, read, from = 0, 0, 0
+  while from < all do
     local elapsed = microseconds() - started
     if left == 0 or elapsed < 0 or elapsed >= LONGER * budget then return end
     local members, areCut = namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)
+    local removed = 0
     for _, member in ipairs(members) do
-      if #member > LONGEST or #member > largeNames.above and redis.call('HEXISTS', messages, string.sub(member, 2)) == 0 then
-        removed = removed + redis.call('ZREM', inFlight, member) -- it would be read again and again until its end
+      local id = string.sub(member, 2)
+      local size = #member <= LONGEST and redis.call('HSTRLEN', messages, id) or 0
+      if size == 0 then -- another program's: it would be read again and again until its end
+        removed = removed + redis.call('ZREM', inFlight, member)
       elseif byte(member) == GROUP_BYTE then
-        local id = string.sub(member, 2)
-        if read + redis.call('HSTRLEN', messages, id) > BYTES then unread = unread + 1
-        else
-          local group, size = groupOf(messages, id)
-          read = read + size
-          if found[group] then
-            found[group] = found[group] + 1
-            if found[group] == groups.concurrency then left = left - 1 end
-          end
+        local isRead = read + size <= BYTES
+        local group = isRead and groupOf(messages, id) or nil
+        read, unread = read + (isRead and size or 0), unread + (isRead and 0 or 1)
+        if found[group] then
+          found[group] = found[group] + 1
+          if found[group] == groups.concurrency then left = left - 1 end
         end
       end
     end
-    if areCut or removed > 0 then -- the others have other ranks now; the next poll goes on
-      changed = changed + removed
-      return
-    end
+    changed, all, from = changed + removed, all - removed, from + #members - removed
+    if areCut or #members == 0 then return end
   end
   local places = newPlaces()
   for _, each in ipairs(full) do
@@ -393,7 +398,7 @@ local function bringBack(names)
     local gone, found = 0, 0
     for n = 1, #page, 2 do
       local id, visibleAt = page[n], tonumber(page[n + 1])
-      if bytes > BYTES or isOver() then break end
+      if n > 1 and (bytes > BYTES or isOver()) then break end -- whatever has used up the time, each poll examines one
       local length = #id > LONGEST and 0 or redis.call('HSTRLEN', messages, id)
       local wasLost, hasLeft = false, false
       if length == 0 then
