@@ -571,6 +571,46 @@ describe('messages with groups', () => {
       expect(claims).to.have.length.of.at.most(names.length > 1_000 ? 1_001 : 1)
     })
 
+  for (const [what, config, others] of [
+    ['a full group', { groupConcurrency: '1' }, 0],
+    ['a full group and more claims than a poll counts', { groupConcurrency: '1' }, 1_100],
+    ['a full queue', { concurrency: '1' }, 0],
+  ] as const)
+    it(`whose records another program deleted leave their attempts and their batch in ${what}`, async () => {
+      const queue = await made({ ...config, batched: '1' })
+      const { keys } = queue
+      await add(queue, [{ id: 'a1', group: 'a' }])
+      await rig.redis.hset(keys.batches, { ma1: 'b', bb: `o,1,0,0,0,0,${NOW},,` })
+      expect(ids(await poll(queue, { visibilityMs: 60_000 }))).to.deep.equal(['a1'])
+      for (let n = 0; n < others; n++) await rig.redis.zadd(keys.inFlight, NOW + 1e6, `gx${n}`)
+      await rig.redis.hdel(keys.messages, 'a1')
+      await add(queue, [{ id: 'a2', group: 'a' }])
+      const got: string[] = []
+      for (let nowMs = NOW; nowMs < NOW + 400 && got.length === 0; nowMs++)
+        got.push(...ids(await poll(queue, { nowMs, visibilityMs: 60_000 })))
+      for (let nowMs = NOW + 400; nowMs < NOW + 800 && (await rig.redis.zscore(keys.inFlight, 'ga1')) !== null; nowMs++)
+        await poll(queue, { nowMs })
+      expect(got).to.deep.equal(['a2'])
+      expect(await rig.redis.hkeys(keys.deliveries)).to.deep.equal(['a2'])
+      expect(await rig.redis.hgetall(keys.batches)).to.deep.equal({ bb: `o,0,0,0,0,1,${NOW},,` })
+    })
+
+  it('whose records another program emptied keep their claims in a full group, and come back', async () => {
+    const queue = await made({ groupConcurrency: '1' })
+    await add(
+      queue,
+      ['a1', 'a2'].map((id) => ({ id, group: 'a' })),
+    )
+    expect(ids(await poll(queue))).to.deep.equal(['a1'])
+    await rig.redis.hset(queue.keys.messages, 'a1', '')
+    for (let nowMs = NOW + 1; nowMs < NOW + 20; nowMs++) await poll(queue, { nowMs, visibilityMs: 60_000 })
+    expect(await rig.redis.zscore(queue.keys.inFlight, 'ga1')).to.not.equal(null)
+    const got: string[] = []
+    for (let nowMs = NOW + 60_000; nowMs < NOW + 60_010; nowMs++)
+      got.push(...ids(await poll(queue, { nowMs, visibilityMs: 90_000 })))
+    expect(got).to.include('a1')
+  })
+
   it('keep their claims and their times when another program claims messages that wait for a retry', async () => {
     const queue = await made({ groupConcurrency: '2' })
     await add(

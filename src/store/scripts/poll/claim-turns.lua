@@ -307,7 +307,11 @@ local function recount(names)
   if all > MOST then -- too many to count; those without a message end, so that another program cannot keep it so
     local from = math.floor(nowExact * 977) % all
     for _, member in ipairs(namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)) do
-      if redis.call('HEXISTS', messages, string.sub(member, 2)) == 0 then changed = changed + redis.call('ZREM', inFlight, member) end
+      local id = string.sub(member, 2)
+      if redis.call('HEXISTS', messages, id) == 0 then
+        forget({id})
+        changed = changed + redis.call('ZREM', inFlight, member)
+      end
     end
     return
   end
@@ -328,7 +332,8 @@ local function recount(names)
     for _, member in ipairs(members) do
       local id = string.sub(member, 2)
       local size = #member <= LONGEST and redis.call('HSTRLEN', messages, id) or 0
-      if size == 0 then -- another program's: it would be read again and again until its end
+      if size == 0 and (#member > LONGEST or redis.call('HEXISTS', messages, id) == 0) then -- another program's: it would be read again and again until its end
+        forget({id})
         removed = removed + redis.call('ZREM', inFlight, member)
       elseif byte(member) == GROUP_BYTE then
         local isRead = read + size <= BYTES

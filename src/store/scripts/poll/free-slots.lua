@@ -12,6 +12,7 @@ do
     for _, member in ipairs(namesOf(math.min(most, LOOKED_AT), function(many, from) return redis.call('ZRANGE', inFlight, -from - many, -1 - from) end)) do
       local id = string.sub(member, 2)
       if #member > LONGEST or redis.call('HEXISTS', messages, id) == 0 then
+        forget({id})
         ended = ended + redis.call('ZREM', inFlight, member)
       elseif not string.find(deliveryOf(deliveries, id) or '', ' ', 1, true) then
         redis.call('ZADD', inFlight, string.format('%.0f', now), member)
