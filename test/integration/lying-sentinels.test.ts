@@ -51,6 +51,8 @@ const startNamedSentinel = (): Promise<number> =>
     PING: '+PONG\r\n',
   })
 
+const startNil = (): Promise<number> => startFake({ HELLO: "-ERR unknown command 'HELLO'\r\n", INFO: '$-1\r\n' })
+
 describe('Sentinels that lie', function () {
   this.timeout(30_000)
   afterEach(cleanUp)
@@ -66,10 +68,11 @@ describe('Sentinels that lie', function () {
     'a dead server': freePort,
     'a replica': startReplica,
     'a sentinel': startNamedSentinel,
+    'a server whose INFO is nil': startNil,
   }
   for (const [what, start] of Object.entries(WRONG)) {
-    // a client of the user stays at a sentinel: what it asks is up to ioredis
-    for (const isBorrowed of start === startNamedSentinel ? [false] : [false, true]) {
+    // a client of the user stays at a sentinel, and ends the process after a nil: both are up to ioredis
+    for (const isBorrowed of start === startNamedSentinel || start === startNil ? [false] : [false, true]) {
       const whose = isBorrowed ? ', with a client of the user' : ''
       it(`the first one names ${what}: the client asks the others${whose}`, async () => {
         const { port } = new URL(redisUrl())

@@ -52,7 +52,7 @@ interface AsksSentinels {
   connectToSentinel?(...args: unknown[]): Redis
 }
 
-/** Disconnects quietly from sentinels that refused, and never uses a sentinel as the master. */
+/** Disconnects quietly from sentinels that refused, and never uses a sentinel, or a server without an `INFO`, as the master. */
 export class QuietSentinelConnector extends SentinelConnector {
   constructor(options: unknown) {
     super(options as ConstructorParameters<typeof SentinelConnector>[0])
@@ -61,8 +61,14 @@ export class QuietSentinelConnector extends SentinelConnector {
     if (connect !== undefined) self.connectToSentinel = (...args) => sayingWhy(leaveQuietly(connect(...args)))
   }
 
-  /** Also refuses a sentinel: ioredis compares only the role, which a sentinel does not have. */
-  override check(info: { role?: string; redis_mode?: string }): boolean {
-    return super.check(info) && info.redis_mode !== 'sentinel'
+  /**
+   * Also refuses a sentinel: ioredis compares only the role, which a sentinel does not have. Of an `INFO` that is nil, it would read the role in a
+   * callback, where an error ends the process.
+   */
+  override check(info: { role?: string; redis_mode?: string } | null): boolean {
+    return (
+      super.check(typeof info === 'object' && info !== null ? info : { role: 'unknown' }) &&
+      info?.redis_mode !== 'sentinel'
+    )
   }
 }

@@ -4,6 +4,7 @@ import type { ServerSettings } from '../config/server-settings.js'
 import type { RedisAddress } from '../console/library-command.js'
 import { followMaster, masterAddress } from './master-watch.js'
 import type { OwnRedis } from './own-redis.js'
+import { WaryConnector } from './wary-connector.js'
 
 const LIMITS = { connectTimeout: 5_000, commandTimeout: 2_000, protocol: 2 as const }
 
@@ -89,7 +90,7 @@ export function plainClient(settings: RedisSettings, own: OwnRedis | undefined):
     const sentinel = bySentinels(settings)
     if (sentinel === undefined) return closable(new Redis(redis ?? own?.url ?? '', options))
     const { encryption, ...master } = sentinel
-    const client = new Redis({ ...master, ...encryption, ...options })
+    const client = new Redis({ ...master, ...encryption, ...options, Connector: WaryConnector })
     return closable(client, followMaster(client, master.name, sentinelsOf(sentinel)))
   }
   // the nodes that the cluster announces have the password of the given nodes

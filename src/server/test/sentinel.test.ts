@@ -1,9 +1,10 @@
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer, type AddressInfo, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { RequestReader } from '../../../test/liveness/request-reader.js'
 import { requireServerBin, startSentinel, type SentinelSetup } from '../../../test/support/redis-server.js'
 import { loadSettings } from '../config/load-settings.js'
 import { connectOptionsOf, plainClient } from '../service/connections.js'
@@ -197,6 +198,46 @@ describe('a service that finds Redis through sentinels', function () {
       }
     })
   }
+})
+
+describe('the plain client of a service, with sentinels', () => {
+  const servers: Server[] = []
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close()
+  })
+
+  /** Answers commands by a table, and others with OK. */
+  async function startFake(replies: Readonly<Record<string, string>>): Promise<number> {
+    const server = createServer((socket) => {
+      const reader = new RequestReader((command) => void socket.write(replies[command] ?? '+OK\r\n'))
+      socket.on('error', () => undefined)
+      socket.on('data', (bytes) => reader.push(bytes))
+    })
+    servers.push(server)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return (server.address() as AddressInfo).port
+  }
+  const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
+  const startNaming = (port: number): Promise<number> =>
+    startFake({
+      'SENTINEL GET-MASTER-ADDR-BY-N': `*2\r\n${bulk('127.0.0.1')}${bulk(String(port))}`,
+      'SENTINEL SENTINELS': '*0\r\n',
+    })
+
+  it('asks the next sentinel when the server that one names answers INFO with nil', async () => {
+    const wrong = await startFake({ INFO: '$-1\r\n' })
+    const right = await startFake({ INFO: bulk('role:master\r\n'), GET: bulk('here') })
+    const redisSentinels = await Promise.all(
+      [wrong, right].map(async (port) => `redis://127.0.0.1:${await startNaming(port)}`),
+    )
+    const { redis, close } = plainClient({ redis: 'redis://orders', redisSentinels, redisCluster: [] }, undefined)
+    redis.on('error', () => undefined)
+    try {
+      expect(await redis.get('where')).to.equal('here')
+    } finally {
+      close()
+    }
+  })
 })
 
 describe('the way of the settings to a master that sentinels know', () => {
