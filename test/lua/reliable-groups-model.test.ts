@@ -687,11 +687,17 @@ describe('groups, tasks, limits, pauses and batches together', () => {
 
   const real: AllScripts = { ...queueScripts, ...groupScripts }
 
-  it('behave as their model', async () => {
+  /** Draws again while a case was not met, because a few hundred draws can miss a rare one. */
+  async function behavesAsModel(scripts: AllScripts, outcomes: readonly string[], isSlow = false): Promise<void> {
     const met = new Map<string, number>()
-    await fc.assert(property(real, met), { numRuns: rounds(160) })
-    if (isLongForm) for (const outcome of OUTCOMES) expect(met.get(outcome), outcome).to.be.at.least(1)
-  }).timeout(240_000)
+    const missing = () => outcomes.filter((outcome) => isLongForm && !met.has(outcome))
+    for (let times = 0; times === 0 || (times < 6 && missing().length > 0); times++) {
+      await fc.assert(property(scripts, met, { isSlow }), { numRuns: rounds(160) })
+    }
+    expect(missing(), 'cases that no draw met').to.deep.equal([])
+  }
+
+  it('behave as their model', () => behavesAsModel(real, OUTCOMES)).timeout(240_000)
 
   describe('with polls that give turns to one group each', () => {
     const PAGE = "LATE, TOGETHER = '', 100, 128, 16, 100"
@@ -702,11 +708,7 @@ describe('groups, tasks, limits, pauses and batches together', () => {
     ].reduce((script, [pattern = '', code = '']) => plantLua(script, pattern, code), real.poll.source)
     const slow: AllScripts = { ...real, poll: { ...real.poll, source } }
 
-    it('behave as their model', async () => {
-      const met = new Map<string, number>()
-      await fc.assert(property(slow, met, { isSlow: true }), { numRuns: rounds(160) })
-      if (isLongForm) for (const outcome of SLOW_OUTCOMES) expect(met.get(outcome), outcome).to.be.at.least(1)
-    }).timeout(240_000)
+    it('behave as their model', () => behavesAsModel(slow, SLOW_OUTCOMES, true)).timeout(240_000)
 
     it('the model finds a poll that hands out messages while groups are to have their turns', async () => {
       const planted = plantLua(
