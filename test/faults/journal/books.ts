@@ -174,12 +174,15 @@ export class Books {
     const delivery: Delivery = { ...claim }
     // a redriven message counts its attempts anew; the reply with the first one can be lost
     const isAnew = claim.attempt <= (message.deliveries.at(-1)?.attempt ?? Infinity)
-    if (message.mayBeRedriven === true && isAnew) this.#deliveredLetters++
+    // one that died after the redrive was asked for can come before the answer says that it was moved
+    const hasDied = message.item.payload.kind === 'poison' && message.deliveries.length > 0 && isAnew
+    const mayBeRedriven = message.mayBeRedriven === true || hasDied
+    if (mayBeRedriven && isAnew) this.#deliveredLetters++
     message.deliveries.push(delivery)
     this.#deliveries.set(`${claim.id} ${claim.lease}`, delivery)
     if (!message.payloads.has(claim.digest))
       this.#wrong('changed', `${claim.id} has another payload: ${story(message)}`)
-    this.#judgeClaim(claim, message, message.mayBeRedriven === true)
+    this.#judgeClaim(claim, message, mayBeRedriven)
   }
 
   /** A dead letter comes back with the lowest priority. */
