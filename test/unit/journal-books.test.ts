@@ -172,6 +172,21 @@ describe('Books of the journal’s fault bench: what is lost', () => {
     expect(judged(3), 'a further attempt').to.deep.equal(['lost'])
   })
 
+  it('not a message that died, was redriven and came while the redrive was under way', () => {
+    const judged = (...attempts: readonly number[]): readonly string[] => {
+      const books = new Books()
+      books.begin(POISON, 'digest')
+      const claim = { id: POISON.id, visibleAt: 0, polledAt: 0, digest: 'digest', at: 0, priority: 0, headers: {} }
+      const answered = books.redrives()
+      for (const [n, attempt] of attempts.entries()) books.claimed({ ...claim, attempt, lease: `${attempt} ${n}` })
+      answered({ moved: 1 })
+      books.judgeRedriven()
+      return books.problems.map(({ wrong }) => wrong)
+    }
+    expect(judged(1, 2, 1)).to.deep.equal([])
+    expect(judged(1, 2, 2), 'the same attempt again').to.deep.equal(['lost'])
+  })
+
   it('nor another dead letter of a message, which must have its headers and its priority or the lowest', () => {
     const books = new Books()
     books.begin({ ...POISON, priority: 3 }, 'digest')

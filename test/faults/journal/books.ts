@@ -118,6 +118,7 @@ export class Books {
   #revised = new Set<Message>()
   #finals: string[] = []
   #deliveredLetters = 0
+  #redrivesUnderWay = 0
   #roundFrom = -Infinity
   readonly #deliveries = new Map<string, Delivery>()
 
@@ -175,8 +176,9 @@ export class Books {
     // a redriven message counts its attempts anew; the reply with the first one can be lost
     const isAnew = claim.attempt <= (message.deliveries.at(-1)?.attempt ?? Infinity)
     // one that died after the redrive was asked for can come before the answer says that it was moved
-    const hasDied = message.item.payload.kind === 'poison' && message.deliveries.length > 0 && isAnew
-    const mayBeRedriven = message.mayBeRedriven === true || hasDied
+    const beginsAgain = claim.attempt < (message.deliveries.at(-1)?.attempt ?? 0)
+    const hasJustDied = this.#redrivesUnderWay > 0 && message.item.payload.kind === 'poison' && beginsAgain
+    const mayBeRedriven = message.mayBeRedriven === true || hasJustDied
     if (mayBeRedriven && isAnew) this.#deliveredLetters++
     message.deliveries.push(delivery)
     this.#deliveries.set(`${claim.id} ${claim.lease}`, delivery)
@@ -254,7 +256,9 @@ export class Books {
         if (message.item.payload.kind === 'poison' && message.deliveries.length > 0) message.mayBeRedriven = true
     }
     mark()
+    this.#redrivesUnderWay++
     return (answer) => {
+      this.#redrivesUnderWay--
       mark() // others have died meanwhile
       if ('moved' in answer) this.redriven += answer.moved
     }

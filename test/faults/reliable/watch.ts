@@ -1,4 +1,4 @@
-import type { NegativeOptions, ReliableMessage, ReliableQueue } from '../../../src/index.js'
+import { codecs, type NegativeOptions, type ReliableMessage, type ReliableQueue } from '../../../src/index.js'
 import type { Entry, Payload, Said } from './job.js'
 
 type Message = ReliableMessage<Payload>
@@ -28,8 +28,9 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
     const messages = await polled
     for (const message of messages) {
       const { visibleAt, polledAt, visibleUntil } = message
-      if (message.payload.last !== undefined) note(['last', message.id, message.payload.last])
-      note(['got', ...nameOf(message), visibleAt, polledAt, visibleUntil, queue.name, message.payload.revision])
+      const { last, revision } = payloadOf(message)
+      if (last !== undefined) note(['last', message.id, last])
+      note(['got', ...nameOf(message), visibleAt, polledAt, visibleUntil, queue.name, revision])
       const acknowledge = message.acknowledge.bind(message)
       message.acknowledge = (how) => one(answer([message], 'done', async () => [await acknowledge(how)]))
       const giveBack = message.negativeAcknowledge.bind(message)
@@ -62,6 +63,11 @@ export function watch(queue: ReliableQueue<Payload>, note: (entry: Entry) => voi
   queue.extendSome = (messages, unbegun, visibility) =>
     extension(messages as readonly Message[], () => extendSome(messages, unbegun, visibility))
   return queue
+}
+
+/** That of a suspect, which may have killed its process, is still bytes until its handler begins. */
+function payloadOf({ payload }: Message): Payload {
+  return Buffer.isBuffer(payload) ? codecs.json<Payload>().decode(payload) : payload
 }
 
 export function nameOf({ id, delivery }: ReliableMessage): readonly [id: string, delivery: string] {
