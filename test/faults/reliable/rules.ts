@@ -205,8 +205,12 @@ export function excessOf({ plan, addedAt, anewAt = -Infinity, deliveries }: Hist
       deliveries[at + 1]?.attempt === delivery.attempt,
   )
   const unbegun = overUnreported.filter(({ handled }) => handled === undefined)
-  // its process died before the first heartbeat: from then on the message is a suspect, and every delivery counts
-  const begun = Math.min(1, overUnreported.length - unbegun.length)
+  // its process died before the first heartbeat: from then on the message is a suspect, and every delivery counts until one has an answer
+  const handledBefore = (delivery: Delivery): number =>
+    deliveries
+      .slice(0, deliveries.indexOf(delivery))
+      .filter(({ answers }) => answers.some(({ done }) => done !== false)).length
+  const begun = new Set(overUnreported.filter(({ handled }) => handled !== undefined).map(handledBefore)).size
   // one more for each time that it may have been added again: it was over then, and it was unknown yet that it had been added
   const lives = deliveries.filter(
     ({ attempt }, at) => at === 0 || (attempt === 1 && (deliveries[at - 1]?.from ?? 0) <= Math.max(addedAt, anewAt)),
