@@ -304,7 +304,7 @@ local function recount(names)
   local FEW_CLAIMS, SELDOM, COUNTED, LONGER = 32, 7, 40, 4
   local all = redis.call('ZCARD', inFlight)
   if not groups.concurrency or #names == 0 or all > FEW_CLAIMS and now % SELDOM > 0 then return end
-  if all > MOST then -- too many to count; those without a message end, so that another program cannot keep it so
+  if all > MOST then -- too many to count; claims without a message end, so that another program cannot keep them too many
     local from = math.floor(nowExact * 977) % all
     for _, member in ipairs(namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)) do
       local id = string.sub(member, 2)
@@ -370,7 +370,7 @@ local function walkGroups(names)
     member = member or redis.call('ZRANGE', groups.order, 0, 0)[1] -- round to the first
     if not member then return end
     local group = string.sub(member, 2, 1 + (byte(member) or 0))
-    if group == start and step <= skipped then skipped = step - 1 + (skipped - step + 1) % (step - 1) end -- there are less groups than it was to skip
+    if group == start and step <= skipped then skipped = step - 1 + (skipped - step + 1) % (step - 1) end -- there are fewer groups than it was to skip
     start = start or group
     if #member > largeNames.above then largeNames.bytes = largeNames.bytes + #member end
     if #member > LONGEST then changed = changed + redis.call('ZREM', groups.order, member) end
@@ -385,7 +385,7 @@ local function walkGroups(names)
 end
 
 -- Brings back messages that another program removed from the order, or put into a group that is none of theirs, and removes ids without a message: examines a page of the visible
--- messages, each time another one or the first, and the next ones while it finds some, or while the order has less messages than the schedule. A large message, which has to be
+-- messages, each time another one or the first, and the next ones while it finds some, or while the order has fewer messages than the schedule. A large message, which has to be
 -- read whole for its group, is examined the more seldom the larger it is. Adds to `names` the groups of those that it brings back, and a few others.
 local function bringBack(names)
   local LARGE, FEW, MOST_PAGES = 65536, 8, 8
@@ -462,7 +462,8 @@ takeTurns = function()
     bringBack(names)
     walkGroups(names)
     recount(names)
-    -- One by one: after too many bytes of large names a group would get a turn unseen, which the next poll takes, and so on. What found the names must not prevent it.
+    -- One by one: after too many bytes of large names a group would get a turn unseen, which the next poll takes, and so on. The bytes that were read to find the groups do not
+    -- count, so that at least one of them is refreshed.
     local before = largeNames.bytes
     largeNames.bytes = 0
     for _, group in ipairs(names) do
