@@ -107,6 +107,35 @@ describe('Books of the journal’s fault bench: what is delivered again', () => 
   })
 })
 
+describe('Books of the journal’s fault bench: what was cancelled', () => {
+  const judged = (kind: 'usual' | 'poison', ...times: readonly number[]): readonly string[] => {
+    const books = new Books()
+    books.losses.push(WENT_BACK)
+    const message = books.begin({ ...ITEM, payload: { ...ITEM.payload, kind } }, 'digest')
+    books.answered(message, { outcome: 'added', dueAt: 0 }, 9_900)
+    message.cancel = { from: 16_000, to: 16_010, done: true }
+    const { id, priority, headers } = ITEM
+    times.forEach((at, lease) => {
+      const claim = { id, priority, headers, lease: String(lease), attempt: 1, visibleAt: 0, digest: 'digest', at }
+      books.claimed({ ...claim, polledAt: at + AHEAD })
+    })
+    books.judge(new Map())
+    return books.problems.map(({ wrong }) => wrong)
+  }
+
+  it('comes only where Redis went back, until all is restored', () => {
+    expect(judged('usual', 15_000), 'before').to.deep.equal([])
+    expect(judged('usual', 25_000)).to.deep.equal([])
+    expect(judged('usual', 50_000), 'long after').to.deep.equal(['cancelled'])
+  })
+
+  it('can be redriven if it came back and always fails', () => {
+    expect(judged('poison', 25_000, 50_000)).to.deep.equal([])
+    expect(judged('usual', 25_000, 50_000)).to.deep.equal(['cancelled'])
+    expect(judged('poison', 50_000)).to.deep.equal(['cancelled'])
+  })
+})
+
 describe('Books of the journal’s fault bench: what is lost', () => {
   const POISON: Item = { ...ITEM, payload: { ...ITEM.payload, kind: 'poison' }, deliveryLimit: 2 }
 
@@ -144,47 +173,53 @@ describe('Books of the journal’s fault bench: what is lost', () => {
     expect(books.open(), 'before SQL was asked it can be either').to.deep.equal([])
   })
 
+  /** The verdict on a message with these attempts before a redrive, while it is under way, and after it. */
+  const redriven = (
+    { before = [], during = [], after = [] }: Partial<Record<'before' | 'during' | 'after', readonly number[]>>,
+    { losses = [], flow = [] }: { losses?: readonly Loss[]; flow?: Flow } = {},
+  ): readonly string[] => {
+    const books = new Books()
+    books.newRound(AHEAD)
+    books.begin(POISON, 'digest')
+    let lease = 0
+    const claim = { id: POISON.id, visibleAt: 0, polledAt: 0, digest: 'digest', at: 0, priority: 0, headers: {} }
+    const claimAll = (attempts: readonly number[]): void =>
+      attempts.forEach((attempt) => books.claimed({ ...claim, attempt, lease: String(lease++) }))
+    claimAll(before)
+    const answered = books.redrives()
+    claimAll(during)
+    answered({ moved: 1 })
+    claimAll(after)
+    books.losses.push(...losses)
+    const letters = books.unseenLetters()
+    if (letters !== undefined) books.judgeRedriven(new Map(letters.map((id) => [id, flow])))
+    return books.problems.map(({ wrong }) => wrong)
+  }
+
   it('a redriven dead letter that no consumer got, unless Redis lost data in this round', () => {
-    for (const [losses, wrongs] of [
-      [[], ['lost']],
-      [[WIPED], []],
-    ] as const) {
-      const books = new Books()
-      books.redrives()({ moved: 1 })
-      books.losses.push(...losses)
-      books.judgeRedriven()
-      expect(books.problems.map(({ wrong }) => wrong)).to.deep.equal(wrongs)
-    }
+    expect(redriven({})).to.deep.equal(['lost'])
+    const losses = [{ ...WIPED, to: Date.now() + 1_000 }]
+    expect(redriven({}, { losses })).to.deep.equal([])
   })
 
   it('not a redriven dead letter of which no consumer reported the first attempt', () => {
-    const judged = (attempt: number): readonly string[] => {
-      const books = new Books()
-      books.begin(POISON, 'digest')
-      const claim = { id: POISON.id, visibleAt: 0, polledAt: 0, digest: 'digest', at: 0, priority: 0, headers: {} }
-      books.claimed({ ...claim, attempt: 2, lease: '2 a' })
-      books.redrives()({ moved: 1 })
-      books.claimed({ ...claim, attempt, lease: `${attempt} b` })
-      books.judgeRedriven()
-      return books.problems.map(({ wrong }) => wrong)
-    }
-    expect(judged(2)).to.deep.equal([])
-    expect(judged(3), 'a further attempt').to.deep.equal(['lost'])
+    expect(redriven({ before: [2], after: [2] })).to.deep.equal([])
+    expect(redriven({ before: [2], after: [3] }), 'a further attempt').to.deep.equal(['lost'])
   })
 
   it('not a message that died, was redriven and came while the redrive was under way', () => {
-    const judged = (...attempts: readonly number[]): readonly string[] => {
-      const books = new Books()
-      books.begin(POISON, 'digest')
-      const claim = { id: POISON.id, visibleAt: 0, polledAt: 0, digest: 'digest', at: 0, priority: 0, headers: {} }
-      const answered = books.redrives()
-      for (const [n, attempt] of attempts.entries()) books.claimed({ ...claim, attempt, lease: `${attempt} ${n}` })
-      answered({ moved: 1 })
-      books.judgeRedriven()
-      return books.problems.map(({ wrong }) => wrong)
-    }
-    expect(judged(1, 2, 1)).to.deep.equal([])
-    expect(judged(1, 2, 2), 'the same attempt again').to.deep.equal(['lost'])
+    expect(redriven({ during: [1, 2, 1] })).to.deep.equal([])
+    expect(redriven({ during: [1, 2, 2] }), 'the same attempt again').to.deep.equal(['lost'])
+  })
+
+  it('not a redriven dead letter of which no consumer reported anything, if SQL knows that one got it in this round', () => {
+    const inSql = (...changes: string[]): Flow => changes.map((change, at) => ({ change, at: AHEAD + at }))
+    const before = [1, 2]
+    expect(redriven({ before }, { flow: inSql('dead', 'redriven', 'polled', 'failed') })).to.deep.equal([])
+    expect(redriven({ before }, { flow: inSql('dead', 'redriven') })).to.deep.equal(['lost'])
+    expect(redriven({ before }, { flow: inSql('redriven', 'dead') })).to.deep.equal(['lost'])
+    const flow = inSql('redriven', 'polled').map(({ change, at }) => ({ change, at: at - 10 }))
+    expect(redriven({ before }, { flow }), 'before this round').to.deep.equal(['lost'])
   })
 
   it('nor another dead letter of a message, which must have its headers and its priority or the lowest', () => {
@@ -201,6 +236,7 @@ describe('Books of the journal’s fault bench: what is lost', () => {
       at: 0,
     }
     for (const priority of [0, 3]) books.claimed({ ...second, priority, headers: {} })
+    books.claimed({ ...second, id: `${second.id}~34.1`, priority: 0, headers: {} })
     expect(books.problems).to.deep.equal([])
     books.claimed({ ...second, priority: 9, headers: {} })
     books.claimed({ ...second, priority: 0, headers: { a: 'b' } })

@@ -115,7 +115,7 @@ export class Bench {
   async round(fault: () => Promise<void>): Promise<Result> {
     const startedAt = performance.now()
     const known = new Set(this.books.messages.values())
-    this.books.newRound()
+    this.books.newRound(await this.place.now())
     this.#errors = {}
     this.#produce(true)
     try {
@@ -379,7 +379,8 @@ export class Bench {
     books.judge(flows)
     await this.#compare('queue', flows)
     await this.#compare('dead letters', flows)
-    books.judgeRedriven()
+    const letters = books.unseenLetters()
+    if (letters !== undefined) books.judgeRedriven(await this.#flowsOf(letters))
   }
 
   #explain({ item: { id } }: Message): Promise<string> {
@@ -387,8 +388,11 @@ export class Bench {
   }
 
   /** The changes in SQL of the messages that came again or were changed. */
-  async #flows(): Promise<Map<string, Flow>> {
-    const ids = [...new Set([...this.books.repeated(), ...this.books.revisedIds()])]
+  #flows(): Promise<Map<string, Flow>> {
+    return this.#flowsOf([...new Set([...this.books.repeated(), ...this.books.revisedIds()])])
+  }
+
+  async #flowsOf(ids: readonly string[]): Promise<Map<string, Flow>> {
     const found = await this.oneMember().order({ kind: 'flow', ids })
     return new Map(ids.map((id, at) => [id, found[at] ?? []]))
   }

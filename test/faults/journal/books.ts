@@ -95,8 +95,8 @@ export type Wrong = (typeof WRONGS)[number]
 const ADOPTED_MS = 10_000
 /** The longest time until a consumer gets a due message, on a busy machine. */
 const TAKEN_MS = 5_000
-/** The suffix of a dead letter whose id was taken. */
-const SECOND = /~\d+\.\d+$/
+/** The suffix of a dead letter whose id was taken; that of a second one can be taken, too. */
+const SECOND = /(?:~\d+\.\d+)+$/
 /** Messages with a longer delay may not have come again yet. */
 const SOON_MS = 1_500
 /** An id is used again only so long after its message was handled: Redis can lose the last second. */
@@ -119,7 +119,11 @@ export class Books {
   #finals: string[] = []
   #deliveredLetters = 0
   #redrivesUnderWay = 0
+  /** The ids of dead letters whose own ids were taken. */
+  readonly #seconds = new Set<string>()
+  /** By the machine's clock, and by that of Redis. */
   #roundFrom = -Infinity
+  #roundFromAtRedis = -Infinity
   readonly #deliveries = new Map<string, Delivery>()
 
   begin(item: Item, digest: string): Message {
@@ -165,6 +169,7 @@ export class Books {
     // after a loss a dead letter can be there besides the message that was redriven, and get another id when that dies
     const isLetter = origin?.item.payload.kind === 'poison' && claim.digest === origin.digest
     if (message === undefined && isLetter && this.losses.length > 0) {
+      this.#seconds.add(claim.id)
       this.#judgeClaim(claim, origin, true)
       return
     }
@@ -201,8 +206,9 @@ export class Books {
   }
 
   /** The next faults are judged by themselves. */
-  newRound(): void {
+  newRound(nowAtRedis: number): void {
     this.#roundFrom = Date.now()
+    this.#roundFromAtRedis = nowAtRedis
     this.revised = 0
     this.redriven = 0
     this.#deliveredLetters = 0
@@ -335,7 +341,7 @@ export class Books {
       if (differs)
         this.#wrong(
           'changed',
-          `${id} lies in the ${where} as ${JSON.stringify(there)}, not as ${JSON.stringify(message.item)}: ${story(message)}`,
+          `${id} lies in the ${where} as ${JSON.stringify(there)}, not as ${JSON.stringify(message.item)}: ${story(message)}; ${written(known.flow)}; ${JSON.stringify(this.losses)}`,
         )
       if (isDead) return
       message.payloads.agree(there.digest)
@@ -379,12 +385,37 @@ export class Books {
     }
   }
 
-  /** Checks that each redriven dead letter was delivered, where no delivery can be missing. */
-  judgeRedriven(): void {
+  /**
+   * The messages that can be redriven dead letters, if consumers have said of fewer that they got them than were redriven in this round, and no delivery can be
+   * missing. A reply with a message can be lost, so the changes of these messages decide.
+   */
+  unseenLetters(): string[] | undefined {
     const since = ({ to }: Span): boolean => to >= this.#roundFrom
     const isQuiet = !this.losses.some(since) && !this.downs.some(since)
-    if (isQuiet && this.#deliveredLetters < this.redriven)
-      this.#wrong('lost', `${this.redriven} dead letters were redriven, and ${this.#deliveredLetters} delivered`)
+    if (!isQuiet || this.#deliveredLetters >= this.redriven) return undefined
+    const letters = [...this.messages.values()].filter(
+      ({ item, deliveries }) => item.payload.kind === 'poison' && deliveries.length > 0,
+    )
+    return [...letters.map(({ item }) => item.id), ...this.#seconds]
+  }
+
+  /** Checks that each redriven dead letter was delivered; `flows`: the changes in SQL of what can be one. */
+  judgeRedriven(flows: ReadonlyMap<string, Flow>): void {
+    let delivered = 0
+    const left: string[] = []
+    for (const [id, flow] of flows) {
+      const round = flow.filter(({ at }) => at >= this.#roundFromAtRedis)
+      round.forEach(({ change }, at) => {
+        if (change !== 'redriven') return
+        if (round[at + 1]?.change === 'polled') delivered++
+        else left.push(`${id}: ${written(round)}`)
+      })
+    }
+    if (delivered < this.redriven)
+      this.#wrong(
+        'lost',
+        `${this.redriven} dead letters were redriven, consumers got ${this.#deliveredLetters}, by SQL ${delivered}; ${left.join('; ')}`,
+      )
   }
 
   /** The messages that came again after they had been handled. */
@@ -433,12 +464,15 @@ export class Books {
   }
 
   #judgeCancel(message: Message): void {
-    const { cancel, item } = message
+    const { cancel, item, deliveries, judged } = message
     if (cancel?.done !== true) return
-    for (const { at } of message.deliveries.slice(message.judged)) {
-      if (at <= cancel.to || this.#mayComeBack(message, cancel, at)) continue
-      this.#wrong('cancelled', `${item.id} was delivered at ${at}: ${story(message)}`)
-    }
+    deliveries.forEach(({ at }, index) => {
+      if (index < judged || at <= cancel.to || this.#mayComeBack(message, cancel, at)) return
+      // what came back and died can be redriven at any time
+      const mayHaveDied =
+        item.payload.kind === 'poison' && deliveries.slice(0, index).some((each) => each.at > cancel.to)
+      if (!mayHaveDied) this.#wrong('cancelled', `${item.id} was delivered at ${at}: ${story(message)}`)
+    })
   }
 
   /** The windows that docs/journal.md names. */
