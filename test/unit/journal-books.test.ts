@@ -274,6 +274,12 @@ describe('Books of the journal’s fault bench: what a changed message may be', 
     expect(allowed(versions, known({ losses, flow: inSql(18_900) }))).to.deep.equal(['1'])
     expect(allowed(made([4_000, true]), known({ losses })), 'long before').to.deep.equal(['0'])
     expect(allowed(made([45_000, true]), known({ losses })), 'after it').to.deep.equal(['0'])
+    const stopped = { losses: [{ ...WIPED, isAlone: false }] }
+    expect(
+      allowed(made([18_000, true]), known({ ...stopped, flow: inSql(18_000) })),
+      'SQL was stopped, too',
+    ).to.deep.equal(['first', '0'])
+    expect(allowed(made([4_000, true]), known({ ...stopped, flow: inSql(4_000) })), 'long before').to.deep.equal(['0'])
   })
 
   it('is not older than the state to which Redis went back', () => {

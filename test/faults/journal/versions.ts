@@ -113,7 +113,9 @@ export class Versions<V> {
       if (meets(span, away)) return true
       // Redis keeps the state in which a message was changed before the restore reached it
       const isTouched = back > -Infinity && touches.some((touch) => touch !== span && meets(touch, away))
-      const isDrained = isInSql || (isAlone && span.to < from - DRAIN_MS)
+      const isOld = span.to < from - DRAIN_MS
+      // a journal that was stopped, or whose SQL was, writes what it had read only after the loss: then a restore may have read the row before
+      const isDrained = isAlone ? isInSql || isOld : isInSql && isOld
       return isTouched || !isDrained
     })
   }
