@@ -325,14 +325,20 @@ describe('the books of the reliable fault bench', () => {
         .and.include('2 was claimed at 700, and the queue had had 1 since 500')
     })
 
-    it('all its slots are in use at once after the healing, or have leaked', () => {
+    it('all its slots are in use at once after the fault, or have leaked', () => {
       const unusedOf = (concurrency: number | undefined, ...entries: readonly Entry[][]) =>
         limitedTo(concurrency === undefined ? {} : { concurrency }, ...entries).unused
       const both = (from: number) => [claimed('1', from, from + 200), claimed('2', from + 100)]
       expect(unusedOf(2, ...both(HEALED))).to.equal(0)
       expect(unusedOf(3, ...both(HEALED))).to.equal(1)
       expect(unusedOf(2, claimed('1', HEALED), claimed('2', HEALED + 100)), 'one after the other').to.equal(1)
-      expect(unusedOf(2, ...both(HEALED - 500)), 'before the healing').to.equal(2)
+      const since = (overAt: number): number => {
+        const entries = historiesOf(both(HEALED - 500).flat())
+        const books = { left: new Set<string>(), dead: [] }
+        return findingsOf(entries, HEALED, books, { limits: { concurrency: 2 }, overAt }).unused
+      }
+      expect(since(HEALED), 'during the fault').to.equal(2)
+      expect(since(HEALED - 500), 'between the fault and the healing').to.equal(0)
       expect(unusedOf(undefined, ...both(HEALED)), 'without a limit').to.equal(0)
       expect(problemsOf(limitedTo({ concurrency: 3 }, ...both(HEALED)), {}, 1_000_000)[0]).to.equal(
         '1 unused, at most 0 may be',

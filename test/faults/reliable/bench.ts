@@ -101,6 +101,7 @@ export class ReliableBench extends Fleet<Role, Job> {
     await this.produce(true)
     await this.pause(LEAD_MS)
     await fault()
+    const overAt = Date.now()
     await this.stage.healthy()
     const healedAt = Date.now()
     const lag = new Lag()
@@ -118,6 +119,7 @@ export class ReliableBench extends Fleet<Role, Job> {
     const isExact = !Object.keys(errors).some((code) => code.startsWith('reconnecting') || code === 'ERR_CONNECTION')
     const found = findingsOf(this.histories(), healedAt, remains, {
       limits: this.#limits,
+      overAt,
       batches: batchesOf(this.#entries()),
       isExact,
     })

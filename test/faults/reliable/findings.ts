@@ -42,7 +42,7 @@ export interface Findings extends Wrongs {
   readonly rushed: number
   /** The most deliveries of the queue in any period of its rate. */
   readonly fullest: number
-  /** The number of slots of the queue that were never all in use after the healing, as if they had leaked. */
+  /** The number of slots of the queue that were never all in use after the fault, as if they had leaked. */
   readonly unused: number
   /** The number of undelivered ticks of schedules between delivered ones. */
   readonly skipped: number
@@ -74,6 +74,8 @@ interface Rate {
 
 export interface More {
   readonly limits?: Limits | undefined
+  /** When the fault was over. Servers can need seconds more until they are healed, and messages that were piled up are handled meanwhile. */
+  readonly overAt?: number
   readonly batches?: ReadonlyMap<string, BatchHistory>
   /** No reply was lost. */
   readonly isExact?: boolean
@@ -87,7 +89,7 @@ export function findingsOf(
   histories: ReadonlyMap<string, History>,
   healedAt: number,
   remains: Remains,
-  { limits = {}, batches = new Map(), isExact = false }: More = {},
+  { limits = {}, overAt = healedAt, batches = new Map(), isExact = false }: More = {},
 ): Findings {
   const wrongs = Object.fromEntries(WRONGS.map((wrong) => [wrong, 0])) as Record<Wrong, number>
   const examples: string[] = []
@@ -152,7 +154,7 @@ export function findingsOf(
     crowded: crowd.length,
     rushed: rush.length,
     fullest: fullestOf(byQueue, limits.rate),
-    unused: unusedOf(byQueue, limits.concurrency, healedAt),
+    unused: unusedOf(byQueue, limits.concurrency, overAt),
     skipped: skips.length,
     doubled: doubled.length,
     disordered: disorder.length,
@@ -217,11 +219,11 @@ function crowdedOf(claims: Claims, limit = Infinity): string[] {
   ).flat()
 }
 
-/** The slots that were free whenever a message was claimed after the healing: what leaks a slot never uses it again. */
-function unusedOf(claims: Claims, limit: number | undefined, healedAt: number): number {
+/** The slots that were free whenever a message was claimed after the fault: what leaks a slot never uses it again. */
+function unusedOf(claims: Claims, limit: number | undefined, overAt: number): number {
   if (limit === undefined) return 0
   const peaks = Array.from(claims.values(), (own) =>
-    Math.max(0, ...stepsOf(own).flatMap(({ at, now }) => (at >= healedAt ? [now] : []))),
+    Math.max(0, ...stepsOf(own).flatMap(({ at, now }) => (at >= overAt ? [now] : []))),
   )
   return Math.max(0, ...peaks.map((peak) => limit - peak))
 }
