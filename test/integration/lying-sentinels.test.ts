@@ -4,10 +4,21 @@ import { Redis } from 'ioredis'
 import { createServer, type AddressInfo } from 'node:net'
 import { ConnectionError, codecs } from '../../src/index.js'
 import { RequestReader } from '../liveness/request-reader.js'
-import { once } from '../support/events.js'
-import { freePort } from '../support/redis-server.js'
+import type { ClientOptions, WarningEvent } from '../../src/index.js'
+import { eventually, once } from '../support/events.js'
+import { freePort, requireServerBin, startRedis } from '../support/redis-server.js'
 import { redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, makeClient, onCleanup, rejection } from './fixtures.js'
+import {
+  cleanUp,
+  connectionsNamed,
+  expectRoundTrip,
+  makeClient,
+  makePair,
+  onCleanup,
+  rawTo,
+  rejection,
+  type Pair,
+} from './fixtures.js'
 
 const LIMITS = { connectTimeout: 2_000, commandTimeout: 2_000 }
 
@@ -50,6 +61,69 @@ const startNamedSentinel = (): Promise<number> =>
     SUBSCRIBE: `*3\r\n${bulk('subscribe')}${bulk('x')}:1\r\n`,
     PING: '+PONG\r\n',
   })
+
+/** Sentinels whose answers a test changes: those to connections that ask once, and those to connections with a subscription, whose questions and pings each of them counts. */
+class Sentinels {
+  readonly named: number[]
+  readonly namedToSubscribers: number[]
+  readonly asked = [0, 0, 0]
+  #ports: readonly number[] = []
+
+  private constructor(master: number) {
+    this.named = [master, master, master]
+    this.namedToSubscribers = [master, master, master]
+  }
+
+  static async start(master: number): Promise<Sentinels> {
+    const made = new Sentinels(master)
+    made.#ports = await Promise.all(made.asked.map((_, at) => made.#start(at)))
+    return made
+  }
+
+  /** A client of these, whose connections have a name; `lost` are its events when connections break. */
+  async pair(connectionName: string, options: ClientOptions = {}): Promise<Pair & { readonly lost: unknown[] }> {
+    const sentinels = this.#ports.map((port) => ({ host: '127.0.0.1', port }))
+    const ioredis = { ...options.ioredis, connectionName }
+    const pair = makePair('redisson', { sentinels, name: 'the-master', pingInterval: 100, ...options, ioredis })
+    await expectRoundTrip(pair)
+    await this.ask(1)
+    const lost: unknown[] = []
+    pair.client.on('reconnecting', (event) => lost.push(event))
+    return { ...pair, lost }
+  }
+
+  /** Resolves when each has answered a connection with a subscription so many times. */
+  async ask(times: number): Promise<void> {
+    const before = [...this.asked]
+    await eventually(() => this.asked.forEach((count, at) => expect(count).to.be.at.least((before[at] ?? 0) + times)))
+  }
+
+  async #start(at: number): Promise<number> {
+    const server = createServer((socket) => {
+      let [isSubscriber, isResp3] = [false, false]
+      const reader = new RequestReader((command) => {
+        if (command === 'SUBSCRIBE') isSubscriber = true
+        if (command === 'HELLO') isResp3 = true
+        if (isSubscriber && (command === 'PING' || command.startsWith('SENTINEL GET'))) this.asked[at]!++
+        const port = String((isSubscriber ? this.namedToSubscribers : this.named)[at])
+        const replies: Record<string, string> = {
+          HELLO: `%1\r\n${bulk('proto')}:3\r\n`,
+          'SENTINEL GET-MASTER-ADDR-BY-N': `*2\r\n${bulk('127.0.0.1')}${bulk(port)}`,
+          'SENTINEL SENTINELS': '*0\r\n',
+          SUBSCRIBE: `${isResp3 ? '>' : '*'}3\r\n${bulk('subscribe')}${bulk('+switch-master')}:1\r\n`,
+          PING: isSubscriber ? `*2\r\n${bulk('pong')}${bulk('')}` : '+PONG\r\n',
+        }
+        socket.write(replies[command] ?? '+OK\r\n')
+      })
+      socket.on('error', () => {})
+      socket.on('data', (bytes) => reader.push(bytes))
+      onCleanup(() => socket.destroy())
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onCleanup(() => server.close())
+    return (server.address() as AddressInfo).port
+  }
+}
 
 const startNil = (): Promise<number> => startFake({ HELLO: "-ERR unknown command 'HELLO'\r\n", INFO: '$-1\r\n' })
 
@@ -95,4 +169,93 @@ describe('Sentinels that lie', function () {
       })
     }
   }
+
+  describe('for a while', () => {
+    let other: number
+    let connectionName: string
+    let sentinels: Sentinels
+    const master = Number(new URL(redisUrl()).port)
+
+    before(function () {
+      requireServerBin(this)
+    })
+    beforeEach(async () => {
+      const server = await startRedis()
+      onCleanup(() => server.stop())
+      other = server.port
+      connectionName = uniqueName('lied-to')
+      sentinels = await Sentinels.start(master)
+    })
+
+    const connectionsAt = (port: number): Promise<string[]> => connectionsNamed(connectionName, rawTo(port))
+
+    async function cutAt(port: number): Promise<void> {
+      for (const line of await connectionsAt(port)) {
+        const [, id = ''] = /^id=(\d+)/.exec(line) ?? []
+        await rawTo(port).client('KILL', 'ID', id)
+      }
+    }
+
+    it('and announce nothing: the client returns from the other server, with its waits', async () => {
+      const { delayed, queue } = await sentinels.pair(connectionName)
+      const waiting = queue.take()
+      const allAt = (port: number, left: number) =>
+        eventually(async () => {
+          expect(await connectionsAt(left), 'at the server that it left').to.deep.equal([])
+          expect((await connectionsAt(port)).join('\n'))
+            .to.include('cmd=blmpop')
+            .and.include('sub=1')
+        }, 8_000)
+      await eventually(async () => expect((await connectionsAt(master)).join('\n')).to.include('cmd=blmpop'))
+      sentinels.named.fill(other)
+      sentinels.namedToSubscribers.fill(other)
+      await cutAt(master)
+      await allAt(other, master)
+      sentinels.named.fill(master)
+      sentinels.namedToSubscribers.fill(master)
+      await allAt(master, other)
+      await delayed.offer('at the master', 10)
+      expect(await waiting).to.equal('at the master')
+    })
+
+    it('one of three: no connection ends', async () => {
+      const { lost } = await sentinels.pair(connectionName)
+      sentinels.named[2] = sentinels.namedToSubscribers[2] = other
+      await sentinels.ask(8)
+      expect(lost).to.deep.equal([])
+    })
+
+    it('all, but each only once: no connection ends', async () => {
+      const { lost } = await sentinels.pair(connectionName)
+      await sentinels.ask(3)
+      for (const at of [0, 1, 2]) {
+        const before = sentinels.asked[at]
+        sentinels.namedToSubscribers[at] = other
+        await eventually(() => expect(sentinels.asked[at]).to.be.above(before!))
+        sentinels.namedToSubscribers[at] = master
+      }
+      await sentinels.ask(3)
+      expect(lost).to.deep.equal([])
+    })
+
+    it('to connections that ask again: the others end more and more seldom, with one warning', async () => {
+      const pair = await sentinels.pair(connectionName)
+      const warnings: WarningEvent[] = []
+      pair.client.on('warning', (event) => warnings.push(event))
+      sentinels.namedToSubscribers.fill(await freePort())
+      await sentinels.ask(40)
+      expect(warnings.map(({ code }) => code)).to.deep.equal(['REDELAYED_SERVERS'])
+      expect(warnings[0]!.message).to.include('natMap')
+      // 4 s: after 0, 0.2, 0.6, 1.4 and 3 s, each of up to three connections
+      expect(pair.lost).to.have.lengthOf.within(2, 18)
+      await expectRoundTrip(pair)
+    })
+
+    it('to a client with `protocol: 2`, which cannot ask beside a subscription: it pings them', async () => {
+      const { lost } = await sentinels.pair(connectionName, { ioredis: { protocol: 2 } })
+      sentinels.namedToSubscribers.fill(other)
+      await sentinels.ask(5)
+      expect(lost).to.deep.equal([])
+    })
+  })
 })

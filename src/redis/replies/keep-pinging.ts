@@ -8,10 +8,15 @@ const PONG_TIMEOUT_MS = 3_000
 const MOST_TIMEOUTS = 4
 
 /**
- * Pings a connection that may be silent for long, until it ends, and drops it if the peer does not answer.
+ * Pings a connection that may be silent for long, until it ends, and drops it if the peer does not answer. `ask` may ask for something else instead.
  * Messages that arrive before the answer count as a sign of life for a while.
  */
-export function keepPinging(connection: ReconnectingConnection, redis: Redis, intervalMs: number): void {
+export function keepPinging(
+  connection: ReconnectingConnection,
+  redis: Redis,
+  intervalMs: number,
+  ask: () => Promise<unknown> = () => redis.ping(),
+): void {
   let timer: NodeJS.Timeout | undefined
   let stopWatching = (): void => {}
   const graceMs = Math.min(intervalMs, PONG_TIMEOUT_MS)
@@ -21,7 +26,7 @@ export function keepPinging(connection: ReconnectingConnection, redis: Redis, in
   }
   const ping = (): void => {
     stopWatching = dropWhenOverdue(connection, redis, { dueMs: 0, graceMs, mostMs: MOST_TIMEOUTS * graceMs })
-    redis.ping().then(schedule, (error: unknown) => connection.drop(redis, translateError(error)))
+    ask().then(schedule, (error: unknown) => connection.drop(redis, translateError(error)))
   }
   redis.once('end', () => {
     clearTimeout(timer)

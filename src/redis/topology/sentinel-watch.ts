@@ -5,6 +5,7 @@ import { keepPinging } from '../replies/keep-pinging.js'
 import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { elsewhereThan, type IsStale } from '../connections/remote-address.js'
+import { SentinelAgreement } from './sentinel-agreement.js'
 
 const SWITCHED = '+switch-master'
 /** The event of a new group: an administrator who changes the master removes and creates the group, without a failover. */
@@ -20,21 +21,27 @@ export interface SentinelWatchParams {
   readonly onSwitch: (isStale: IsStale) => void
   /** This sentinel knows of a failover of which the others may not know yet. */
   readonly onInformed: (sentinel: Sentinel) => void
+  /** The sentinels name this master, but connections lead elsewhere again and again. */
+  readonly onElsewhere: (master: string) => void
 }
 
 /**
  * Listens to all sentinels: they complete a failover some seconds before an old master that is still alive learns of it.
  * Until then the old master accepts writes and loses them. Each sentinel publishes when it has learned of the new master itself, so
- * after the last announcement no connection stays at the old master because it asked an outdated sentinel.
+ * after the last announcement no connection stays at the old master because it asked an outdated sentinel. Announcements can be lost, and sentinels can
+ * have lied to a connection that asked them: so the watch also asks them again and again.
  */
 export class SentinelWatch {
   readonly #params: SentinelWatchParams
   readonly #connections: readonly ReconnectingConnection[]
+  readonly #agreement: SentinelAgreement<Sentinel>
   #started = false
 
   constructor(params: SentinelWatchParams) {
     this.#params = params
-    this.#connections = (params.options.sentinels ?? []).map((sentinel) => this.#listenTo(sentinel))
+    const sentinels = params.options.sentinels ?? []
+    this.#agreement = new SentinelAgreement(sentinels.length, params.settings.pingInterval)
+    this.#connections = sentinels.map((sentinel) => this.#listenTo(sentinel))
   }
 
   /** Starts at the first use of the master. */
@@ -62,21 +69,23 @@ export class SentinelWatch {
           const [name, host = '', port = ''] = channel === MADE ? words.slice(1) : [words[0], ...words.slice(3)]
           if (name !== options.name) return
           last = `${host}:${port}`
+          this.#agreement.reset()
           this.#params.onInformed(sentinel)
           this.#announce(host, port)
         })
         return redis
       },
       prepare: async (redis) => {
-        keepPinging(connection, redis, pingInterval)
+        keepPinging(connection, redis, pingInterval, () => this.#askAgain(sentinel, redis))
+        redis.once('end', () => this.#agreement.forget(sentinel))
         // sent together, so that no failover happens between the answer and the subscription
         const [address] = await Promise.all([
-          redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', options.name ?? ''),
+          this.#masterOf(redis),
           redis.subscribe(SWITCHED),
           redis.subscribe(MADE).catch(() => undefined), // the user may not have this right
         ])
-        if (!Array.isArray(address)) return
-        const [host, port] = address.map(String) as [string, string]
+        if (address === undefined) return
+        const [host, port] = address
         // a sentinel that was isolated repeats its old answer, which would close connections to the right master
         if (last === `${host}:${port}`) return
         last = `${host}:${port}`
@@ -88,15 +97,54 @@ export class SentinelWatch {
     return connection
   }
 
+  /** The address of the master by this sentinel, if it knows one. */
+  async #masterOf(redis: Redis): Promise<[host: string, port: string] | undefined> {
+    const address = await redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#params.options.name ?? '')
+    return Array.isArray(address) && address.length === 2 ? [String(address[0]), String(address[1])] : undefined
+  }
+
+  /** Asks a sentinel again, in place of a ping; where that is not possible beside a subscription (RESP2), it only pings. */
+  async #askAgain(sentinel: Sentinel, redis: Redis): Promise<void> {
+    let address: [host: string, port: string] | undefined
+    try {
+      address = await this.#masterOf(redis)
+    } catch {
+      this.#agreement.forget(sentinel)
+      await redis.ping()
+      return
+    }
+    if (address === undefined) this.#agreement.forget(sentinel)
+    else this.#answered(sentinel, ...address)
+  }
+
+  /** Closes connections to other servers than the master that all sentinels name. */
+  #answered(sentinel: Sentinel, host: string, port: string): void {
+    const master = `${host}:${port}`
+    this.#agreement.answered(sentinel, master)
+    if (!this.#agreement.isOn(master, performance.now())) return
+    this.#announce(host, port, (isStale) => {
+      if (!this.#agreement.isOn(master, performance.now())) return // a sentinel has announced another one meanwhile
+      let [areThere, areElsewhere] = [false, false]
+      this.#params.onSwitch((...peer) => {
+        const isElsewhere = isStale(...peer)
+        if (isElsewhere) areElsewhere = true
+        else areThere = true
+        return isElsewhere
+      })
+      if (!areThere && !areElsewhere) return // all are being opened
+      if (this.#agreement.compared(master, areElsewhere, performance.now())) this.#params.onElsewhere(master)
+    })
+  }
+
   /** Announces a master, unless its address cannot be mapped. */
-  #announce(host: string, port: string): void {
+  #announce(host: string, port: string, onSwitch = this.#params.onSwitch): void {
     const { natMap } = this.#params.options
     const address = `${host}:${port}`
     const isStale = async (): Promise<IsStale> => {
       const mapped = typeof natMap === 'function' ? natMap(address) : natMap?.[address]
       return elsewhereThan(mapped ?? { host, port: Number(port) })
     }
-    isStale().then(this.#params.onSwitch, () => undefined)
+    isStale().then(onSwitch, () => undefined)
   }
 }
 
@@ -110,6 +158,6 @@ function atSentinel(options: RedisOptions): RedisOptions {
     ...(options.family && { family: options.family }),
     ...(options.connectionName && { connectionName: options.connectionName }),
     enableReadyCheck: false,
-    protocol: 2,
+    protocol: options.protocol ?? 3, // with 2 a connection with a subscription could ask nothing
   }
 }

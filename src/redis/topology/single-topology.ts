@@ -13,6 +13,7 @@ import { OneServer } from '../connections/one-server.js'
 import { Predecessors, runIdOf } from '../connections/predecessors.js'
 import { warnOfEviction } from '../eviction.js'
 import { Readiness } from '../readiness.js'
+import { printable } from '../../text.js'
 import { SentinelOrder } from './sentinel-order.js'
 import { SentinelWatch } from './sentinel-watch.js'
 import { assertVersion, isBefore62, roleIn, runIdIn } from '../connections/server-version.js'
@@ -64,6 +65,11 @@ export class SingleTopology implements Topology {
         settings,
         onSwitch: (isStale) => this.#leave(isStale),
         onInformed: (sentinel) => order.prefer(sentinel),
+        onElsewhere: (master) =>
+          emit('warning', {
+            code: 'REDELAYED_SERVERS',
+            message: `the sentinels of ${this.address} name ${printable(master)} as the master, but connections lead elsewhere again and again: set natMap if the master has another address here`,
+          }),
       })
     }
     this.address = this.#finder?.address ?? addressOfOptions(options)
