@@ -35,8 +35,8 @@ export interface SubscribedEvent {
 export interface WarningEvent {
   /**
    * `REDELAYED_EVICTION`: at its memory limit the server deletes keys, and so queues; `REDELAYED_SERVERS`: connections to one address reach
-   * different servers in turns, or the addresses of a cluster lead to another one; `REDELAYED_TIMESTAMP_DELAY`: a delay that looks like a
-   * point in time.
+   * different servers in turns, the addresses of a cluster lead to another one, or connections lead elsewhere than the sentinels name;
+   * `REDELAYED_TIMESTAMP_DELAY`: a delay that looks like a point in time.
    */
   readonly code: Extract<WarningCode, 'REDELAYED_EVICTION' | 'REDELAYED_SERVERS' | 'REDELAYED_TIMESTAMP_DELAY'>
   readonly message: string

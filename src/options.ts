@@ -10,7 +10,7 @@ export interface Tuning {
   readonly clock?: 'redis' | 'local' | undefined
   /** How often each queue is transferred regardless of messages and timers. 100 to 3,600,000; default 5,000. */
   readonly sweepInterval?: Duration | undefined
-  /** How often the subscriber connection is pinged, to notice a half-open socket. 100 to 3,600,000; default 10,000. */
+  /** How often the subscriber connection is pinged, to notice a half-open socket, and each sentinel is asked for the master. 100 to 3,600,000; default 10,000. */
   readonly pingInterval?: Duration | undefined
   /**
    * How long opening a connection may take, from the search for the server to the last answer that it needs, before the client tries anew; and
