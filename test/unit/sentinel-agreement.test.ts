@@ -3,8 +3,9 @@ import { SentinelAgreement } from '../../src/redis/topology/sentinel-agreement.j
 
 describe('The agreement of sentinels on a master', () => {
   const [M, X] = ['10.0.0.1:6379', '10.0.0.2:6379']
+  const of = (count: number): SentinelAgreement<string> => new SentinelAgreement(count, 1_000)
   /** Each letter is a sentinel that answers, with M; with X after a colon. */
-  const asked = (answers: string, agreement = new SentinelAgreement<string>(3, 1_000)): SentinelAgreement<string> => {
+  const asked = (answers: string, agreement = of(3)): SentinelAgreement<string> => {
     for (const answer of answers.split(' ')) {
       const [sentinel = '', other] = answer.split(':')
       agreement.answered(sentinel, other === undefined ? M : X)
@@ -13,65 +14,71 @@ describe('The agreement of sentinels on a master', () => {
   }
 
   it('is there when each has named it twice', () => {
-    expect(asked('a b c a b').isOn(M, 0)).to.equal(false)
-    expect(asked('a b c a b c').isOn(M, 0)).to.equal(true)
-    expect(asked('a b c a b c').isOn(X, 0)).to.equal(false)
+    expect(asked('a b c a b').closesOn(M, 0)).to.equal(false)
+    expect(asked('a b c a b c').closesOn(M, 0)).to.equal(true)
+    expect(asked('a b c a b c').closesOn(X, 0)).to.equal(false)
   })
 
-  it('is there when some cannot be reached, but more than half can', () => {
-    expect(asked('a b a b').isOn(M, 0)).to.equal(true)
-    expect(asked('a a').isOn(M, 0)).to.equal(false)
-    expect(new SentinelAgreement(3, 1_000).isOn(M, 0)).to.equal(false)
-    expect(asked('a a', new SentinelAgreement(1, 1_000)).isOn(M, 0)).to.equal(true)
+  it('is there when some cannot be reached, but more than half can, and at least two', () => {
+    expect(asked('a b a b').closesOn(M, 0)).to.equal(true)
+    expect(asked('a a').closesOn(M, 0)).to.equal(false)
+    expect(of(3).closesOn(M, 0)).to.equal(false)
+    expect(asked('a a', of(1)).closesOn(M, 0), 'the only one').to.equal(false)
+    expect(asked('a b a b', of(4)).closesOn(M, 0), 'half of them').to.equal(false)
+    const agreement = asked('a b c a b c')
+    agreement.forget('c')
+    expect(agreement.closesOn(M, 0)).to.equal(true)
+    agreement.forget('b')
+    expect(agreement.closesOn(M, 0)).to.equal(false)
   })
 
   it('ends when one names another, for a moment or not', () => {
-    expect(asked('a b c a b c a:X').isOn(M, 0)).to.equal(false)
-    expect(asked('a b c a b c a:X a').isOn(M, 0), 'once again').to.equal(false)
-    expect(asked('a b c a b c a:X a a').isOn(M, 0), 'twice again').to.equal(true)
+    expect(asked('a b c a b c a:X').closesOn(M, 0)).to.equal(false)
+    expect(asked('a b c a b c a:X a').closesOn(M, 0), 'once again').to.equal(false)
+    expect(asked('a b c a b c a:X a a').closesOn(M, 0), 'twice again').to.equal(true)
   })
 
-  it('begins anew when a sentinel has announced a master, and without one that names none', () => {
+  it('begins anew when a sentinel has named another master: the others lag behind it', () => {
     const agreement = asked('a b c a b c')
-    agreement.forget('c')
-    expect(agreement.isOn(M, 0)).to.equal(true)
-    agreement.forget('b')
-    expect(agreement.isOn(M, 0), 'one of three').to.equal(false)
+    agreement.moved('a', X, 0)
     asked('b c b c', agreement)
-    agreement.reset()
-    expect(agreement.isOn(M, 0)).to.equal(false)
-    expect(asked('a b c a b c', agreement).isOn(M, 0)).to.equal(true)
+    expect(agreement.closesOn(M, 60_000), 'it names another one').to.equal(false)
+    agreement.forget('a')
+    expect(agreement.closesOn(M, 2_999), 'it has disappeared').to.equal(false)
+    expect(agreement.closesOn(M, 3_000)).to.equal(true)
+    asked('a:X b:X c:X a:X b:X c:X', agreement)
+    expect(agreement.closesOn(X, 3_000)).to.equal(true)
   })
 
-  it('closes connections that lead elsewhere more and more seldom, until one led there', () => {
+  it('closes connections that lead elsewhere again and again less and less often, whatever the master', () => {
     const agreement = asked('a b c a b c')
-    const rests = (now: number): number => {
+    const rest = (now: number, master = M): number => {
       let later = now
-      while (!agreement.isOn(M, later)) later += 1_000
+      while (!agreement.closesOn(master, later)) later += 1_000
       return later - now
     }
-    expect(agreement.compared(M, true, 0), 'a warning').to.equal(false)
-    expect(rests(0)).to.equal(2_000)
-    expect(agreement.compared(M, true, 2_000), 'a warning').to.equal(true)
-    expect(rests(2_000)).to.equal(4_000)
-    for (let again = 0; again < 20; again++) expect(agreement.compared(M, true, 6_000), 'a warning').to.equal(false)
-    expect(rests(6_000)).to.equal(3_600_000)
-    agreement.compared(M, false, 6_000)
-    expect(rests(6_000)).to.equal(0)
-    expect(agreement.compared(M, true, 6_000), 'a warning').to.equal(false)
-    expect(rests(6_000)).to.equal(2_000)
+    expect(agreement.closed(0), 'a warning').to.equal(false)
+    expect(rest(0)).to.equal(2_000)
+    expect(agreement.closed(2_000), 'a warning').to.equal(true)
+    expect(rest(2_000)).to.equal(4_000)
+    asked('a:X b:X c:X a:X b:X c:X', agreement)
+    expect(rest(2_000, X)).to.equal(4_000)
+    asked('a b c a b c', agreement)
+    let now = 6_000
+    for (let again = 0; again < 20; again++) {
+      expect(agreement.closed(now), 'a warning').to.equal(false)
+      now += rest(now)
+    }
+    agreement.closed(now)
+    expect(rest(now), 'at most').to.equal(3_600_000)
   })
 
-  it('closes connections at once when another master is agreed on', () => {
+  it('forgets closings after two hours', () => {
     const agreement = asked('a b c a b c')
-    for (let again = 0; again < 9; again++) agreement.compared(M, true, 0)
-    asked('a:X b:X c:X a:X b:X c:X', agreement)
-    expect(agreement.isOn(X, 0)).to.equal(true)
-    agreement.compared(X, true, 0)
-    asked('a b c a b c', agreement)
-    expect(agreement.isOn(M, 0)).to.equal(true)
-    agreement.compared(M, true, 0)
-    expect(agreement.isOn(M, 1_999)).to.equal(false)
-    expect(agreement.isOn(M, 2_000)).to.equal(true)
+    for (let again = 0; again < 5; again++) agreement.closed(0)
+    expect(agreement.closed(7_200_001), 'a warning').to.equal(false)
+    expect(agreement.closesOn(M, 7_202_000)).to.equal(false)
+    expect(agreement.closesOn(M, 7_202_001)).to.equal(true)
+    expect(agreement.closed(7_202_001), 'a warning').to.equal(true)
   })
 })

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
+import { SocketAddress, isIP } from 'node:net'
 import type { Redis } from 'ioredis'
 import type { Node } from '../options.js'
 
@@ -9,12 +9,18 @@ export type IsStale = (peer: string, begunAt: number, redis: Redis) => boolean
 /** The address of the server at the other end, as `host:port`; empty for a connection that has ended. */
 export function remoteAddressOf(redis: Redis): string {
   const { remoteAddress, remotePort } = redis.stream
-  return remoteAddress === undefined ? '' : `${remoteAddress}:${remotePort}`
+  return remoteAddress === undefined ? '' : `${inOneForm(remoteAddress)}:${remotePort}`
+}
+
+/** An IPv6 address has several forms, and contains an IPv4 address on some sockets. */
+function inOneForm(address: string): string {
+  if (isIP(address) !== 6 || address.includes('%')) return address
+  return new SocketAddress({ address, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
 /** A predicate for addresses that are certainly not this server's. Resolves names; for a name that cannot be resolved it is always false. */
 export async function elsewhereThan({ host, port }: Node): Promise<IsStale> {
   const found = isIP(host) > 0 ? [{ address: host }] : await lookup(host, { all: true }).catch(() => [])
-  const peers = found.map(({ address }) => `${address}:${port}`)
+  const peers = found.map(({ address }) => `${inOneForm(address)}:${port}`)
   return (peer) => peers.length > 0 && !peers.includes(peer)
 }

@@ -8,7 +8,7 @@ const PONG_TIMEOUT_MS = 3_000
 const MOST_TIMEOUTS = 4
 
 /**
- * Pings a connection that may be silent for long, until it ends, and drops it if the peer does not answer. `ask` may ask for something else instead.
+ * Pings a connection that may be silent for long, until it ends, and drops it if the peer does not answer. `ask` replaces the ping.
  * Messages that arrive before the answer count as a sign of life for a while.
  */
 export function keepPinging(

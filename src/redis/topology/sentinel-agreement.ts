@@ -1,19 +1,21 @@
+/** After a sentinel has named another master than before, the others learn of it one after the other, within some two seconds. */
+const LAG_MS = 3_000
 /** The longest time between two closings of connections that lead elsewhere again and again: the master can have an address that the sentinels do not know. */
 const MOST_APART_MS = 3_600_000
-/** So many closings in a row are worth a warning. */
+/** So many closings, one soon after the other, are worth a warning. */
 const WARNED_OF = 2
 
 /**
- * Which master the sentinels name when they are asked again and again: all that can be reached, and more than half of those configured, each in its last two
- * answers. One alone does not count, as it can be cut off from the others.
+ * Which master the sentinels name when they are asked again and again: all that can be reached, at least two and more than half of those configured, each in its last two
+ * answers. One alone does not count, because it can be cut off from the others.
  */
 export class SentinelAgreement<S> {
   readonly #count: number
   readonly #intervalMs: number
   #answers = new Map<S, { readonly master: string; readonly times: number }>()
-  #compared = ''
   #closings = 0
-  /** By the monotonic clock. */
+  /** When connections may be closed again, and when they were closed, by the monotonic clock. */
+  #restsUntil = -Infinity
   #closedAt = -Infinity
 
   /** `count`: of the configured sentinels; each is asked once in `intervalMs`. */
@@ -32,28 +34,25 @@ export class SentinelAgreement<S> {
     this.#answers.delete(sentinel)
   }
 
-  /** A sentinel has announced a master: the others learn of it one after the other, so earlier answers do not count. */
-  reset(): void {
-    this.#answers = new Map()
+  /** A sentinel has named another master than before: the other answers can be outdated. */
+  moved(sentinel: S, master: string, now: number): void {
+    this.#answers = new Map([[sentinel, { master, times: 1 }]])
+    this.#restsUntil = Math.max(this.#restsUntil, now + LAG_MS)
   }
 
   /** Whether connections to other servers than this master are to be closed. */
-  isOn(master: string, now: number): boolean {
+  closesOn(master: string, now: number): boolean {
     const answers = [...this.#answers.values()]
     const isAgreed = answers.every((each) => each.master === master && each.times >= 2)
-    return isAgreed && answers.length * 2 > this.#count && now >= this.#restsUntil(master)
+    return isAgreed && answers.length >= 2 && answers.length * 2 > this.#count && now >= this.#restsUntil
   }
 
-  /** Connections were compared with a master; `isClosed`: one led elsewhere. Returns whether to warn that this happens again and again. */
-  compared(master: string, isClosed: boolean, now: number): boolean {
-    this.#closings = isClosed ? (master === this.#compared ? this.#closings : 0) + 1 : 0
-    this.#compared = master
+  /** Connections that led elsewhere were closed. Returns whether to warn that this happens again and again. */
+  closed(now: number): boolean {
+    if (now - this.#closedAt > 2 * MOST_APART_MS) this.#closings = 0
+    this.#closings++
     this.#closedAt = now
+    this.#restsUntil = now + Math.min(this.#intervalMs * 2 ** this.#closings, MOST_APART_MS)
     return this.#closings === WARNED_OF
-  }
-
-  #restsUntil(master: string): number {
-    if (master !== this.#compared || this.#closings === 0) return -Infinity
-    return this.#closedAt + Math.min(this.#intervalMs * 2 ** this.#closings, MOST_APART_MS)
   }
 }

@@ -1,5 +1,7 @@
+import { isIP } from 'node:net'
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Settings } from '../../options.js'
+import type { Node } from '../options.js'
 import { addressOfNodes } from '../connections/address.js'
 import { keepPinging } from '../replies/keep-pinging.js'
 import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
@@ -69,7 +71,7 @@ export class SentinelWatch {
           const [name, host = '', port = ''] = channel === MADE ? words.slice(1) : [words[0], ...words.slice(3)]
           if (name !== options.name) return
           last = `${host}:${port}`
-          this.#agreement.reset()
+          this.#agreement.moved(sentinel, last, performance.now())
           this.#params.onInformed(sentinel)
           this.#announce(host, port)
         })
@@ -89,6 +91,7 @@ export class SentinelWatch {
         // a sentinel that was isolated repeats its old answer, which would close connections to the right master
         if (last === `${host}:${port}`) return
         last = `${host}:${port}`
+        this.#agreement.moved(sentinel, last, performance.now())
         this.#announce(host, port)
       },
       connectTimeout,
@@ -121,30 +124,37 @@ export class SentinelWatch {
   #answered(sentinel: Sentinel, host: string, port: string): void {
     const master = `${host}:${port}`
     this.#agreement.answered(sentinel, master)
-    if (!this.#agreement.isOn(master, performance.now())) return
-    this.#announce(host, port, (isStale) => {
-      if (!this.#agreement.isOn(master, performance.now())) return // a sentinel has announced another one meanwhile
-      let [areThere, areElsewhere] = [false, false]
-      this.#params.onSwitch((...peer) => {
-        const isElsewhere = isStale(...peer)
-        if (isElsewhere) areElsewhere = true
-        else areThere = true
-        return isElsewhere
+    if (!this.#agreement.closesOn(master, performance.now())) return
+    this.#announce(host, port, (isStale, { host: address }) => {
+      if (isIP(address) === 0) return // a name can have other addresses each time
+      if (!this.#agreement.closesOn(master, performance.now())) return // a sentinel has announced another one meanwhile
+      this.#params.onInformed(sentinel)
+      let [isNow, areClosed] = [true, false]
+      this.#params.onSwitch((peer, ...rest) => {
+        // a connection that is being opened is compared at the next answer
+        if (!isNow || peer === '' || !isStale(peer, ...rest)) return false
+        areClosed = true
+        return true
       })
-      if (!areThere && !areElsewhere) return // all are being opened
-      if (this.#agreement.compared(master, areElsewhere, performance.now())) this.#params.onElsewhere(master)
+      isNow = false
+      if (areClosed && this.#agreement.closed(performance.now())) this.#params.onElsewhere(master)
     })
   }
 
   /** Announces a master, unless its address cannot be mapped. */
-  #announce(host: string, port: string, onSwitch = this.#params.onSwitch): void {
+  #announce(
+    host: string,
+    port: string,
+    onSwitch: (isStale: IsStale, master: Node) => void = (isStale) => this.#params.onSwitch(isStale),
+  ): void {
     const { natMap } = this.#params.options
     const address = `${host}:${port}`
-    const isStale = async (): Promise<IsStale> => {
+    const announce = async (): Promise<void> => {
       const mapped = typeof natMap === 'function' ? natMap(address) : natMap?.[address]
-      return elsewhereThan(mapped ?? { host, port: Number(port) })
+      const master = mapped ?? { host, port: Number(port) }
+      onSwitch(await elsewhereThan(master), master)
     }
-    isStale().then(onSwitch, () => undefined)
+    announce().catch(() => undefined)
   }
 }
 

@@ -68,7 +68,7 @@ export class SingleTopology implements Topology {
         onElsewhere: (master) =>
           emit('warning', {
             code: 'REDELAYED_SERVERS',
-            message: `the sentinels of ${this.address} name ${printable(master)} as the master, but connections lead elsewhere again and again: set natMap if the master has another address here`,
+            message: `${this.address} name ${printable(master)} as the master, but connections lead elsewhere again and again: set natMap if the master has another address here`,
           }),
       })
     }
