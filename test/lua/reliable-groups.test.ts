@@ -595,6 +595,34 @@ describe('messages with groups', () => {
       expect(await rig.redis.hgetall(keys.batches)).to.deep.equal({ bb: `o,0,0,0,0,1,${NOW},,` })
     })
 
+  for (const [limit, milliseconds] of [
+    [2, 1],
+    [20, 35],
+  ] as const)
+    it(`of which another program wrote fewer claims than ${limit} are handed out again when fewer are in flight`, async () => {
+      const queue = await made({ groupConcurrency: String(limit) })
+      const all = Array.from({ length: 2 * limit }, (_, n) => `a${String(n).padStart(2, '0')}`)
+      await add(
+        queue,
+        all.map((id) => ({ id, group: 'a' })),
+      )
+      let nowMs = NOW
+      const taken = async (reply: Pick<PollReply, 'messages'>): Promise<PollReply> => {
+        await acknowledge(queue, reply, nowMs)
+        return poll(queue, { nowMs, count: limit, visibilityMs: 60_000 })
+      }
+      const none = { messages: [] }
+      const first = await taken(none)
+      await rig.redis.hset(queue.keys.groups, 'a', '0 ')
+      const second = await taken({ messages: first.messages.slice(0, 1) })
+      expect([...ids(first), ...ids(second)], 'all but one').to.deep.equal(all)
+      await add(queue, [{ id: 'b', group: 'a' }])
+      const until = nowMs + milliseconds
+      while (nowMs++ < until) expect(ids(await taken(none))).to.deep.equal([])
+      expect(ids(await taken({ messages: first.messages.slice(1) })), 'as many as the limit are left').to.deep.equal([])
+      expect(ids(await taken({ messages: second.messages.slice(0, 1) }))).to.deep.equal(['b'])
+    })
+
   it('whose records another program emptied keep their claims in a full group, and come back', async () => {
     const queue = await made({ groupConcurrency: '1' })
     await add(

@@ -298,10 +298,11 @@ local function takeLate()
 end
 
 -- Sets the claims of these groups, as far as they are full, to what consumers have of them: another program can have written more, or removed claims, which nothing would end
--- while the queue has others. It reads all claims of the queue for that, for at most `LONGER` budgets; more than `FEW_CLAIMS` in one of seven milliseconds. A record that is too
--- large to read counts as a claim of each group.
+-- while the queue has others, or can have written fewer, so that a group has too many as long as others follow. It reads all claims of the queue for that, for at most `LONGER`
+-- budgets; more than `FEW_CLAIMS` in one of seven milliseconds, and then all of them in one of five such. A record that is too large to read counts as a claim of each group, but
+-- raises no count.
 local function recount(names)
-  local FEW_CLAIMS, SELDOM, COUNTED, LONGER = 32, 7, 40, 4
+  local FEW_CLAIMS, SELDOM, MORE_SELDOM, COUNTED, LONGER = 32, 7, 35, 40, 4
   local all = redis.call('ZCARD', inFlight)
   if not groups.concurrency or #names == 0 or all > FEW_CLAIMS and now % SELDOM > 0 then return end
   if all > MOST then -- too many to count; claims without a message end, so that another program cannot keep them too many
@@ -323,10 +324,12 @@ local function recount(names)
       found[names[n]], left = 0, left + 1
     end
   end
+  if left == 0 then return end
   local unread, read, from = 0, 0, 0
+  local isWhole = all <= FEW_CLAIMS or now % MORE_SELDOM == 0 -- else only until each group is known to be full
   while from < all do
     local elapsed = microseconds() - started
-    if left == 0 or elapsed < 0 or elapsed >= LONGER * budget then return end
+    if left == 0 and not isWhole or elapsed < 0 or elapsed >= LONGER * budget then return end
     local members, areCut = namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)
     local removed = 0
     for _, member in ipairs(members) do
@@ -350,9 +353,9 @@ local function recount(names)
   end
   local places = newPlaces()
   for _, each in ipairs(full) do
-    local claims = found[each.group] + unread
-    if claims < each.state.claims then
-      each.state.claims = claims
+    local least, most = found[each.group], found[each.group] + unread
+    if each.state.claims < least or each.state.claims > most then
+      each.state.claims = math.min(math.max(each.state.claims, least), most)
       noteState(places, each.group, each.state.text, textOf(each.state))
     end
   end
