@@ -1,7 +1,8 @@
 /** Sentinels that name a server which is not the master: the others know better. */
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
-import { createServer, type AddressInfo } from 'node:net'
+import { createHook } from 'node:async_hooks'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { ConnectionError, codecs } from '../../src/index.js'
 import { RequestReader } from '../liveness/request-reader.js'
 import type { ClientOptions, WarningEvent } from '../../src/index.js'
@@ -67,6 +68,7 @@ class Sentinels {
   readonly named: number[]
   readonly namedToSubscribers: number[]
   readonly asked = [0, 0, 0]
+  readonly #subscribers: readonly Set<Socket>[] = [new Set(), new Set(), new Set()]
   #ports: readonly number[] = []
 
   private constructor(master: number) {
@@ -92,6 +94,13 @@ class Sentinels {
     return { ...pair, lost }
   }
 
+  /** One of them says that there is another master. */
+  announce(at: number, host: string, port: number): void {
+    const message = `the-master 127.0.0.1 1 ${host} ${port}`
+    for (const socket of this.#subscribers[at] ?? [])
+      socket.write(`>3\r\n${bulk('message')}${bulk('+switch-master')}${bulk(message)}`)
+  }
+
   /** Resolves when each has answered a connection with a subscription so many times. */
   async ask(times: number): Promise<void> {
     const before = [...this.asked]
@@ -102,7 +111,10 @@ class Sentinels {
     const server = createServer((socket) => {
       let [isSubscriber, isResp3] = [false, false]
       const reader = new RequestReader((command) => {
-        if (command === 'SUBSCRIBE') isSubscriber = true
+        if (command === 'SUBSCRIBE') {
+          isSubscriber = true
+          this.#subscribers[at]?.add(socket)
+        }
         if (command === 'HELLO') isResp3 = true
         if (isSubscriber && (command === 'PING' || command.startsWith('SENTINEL GET'))) this.asked[at]!++
         const port = String((isSubscriber ? this.namedToSubscribers : this.named)[at])
@@ -198,27 +210,28 @@ describe('Sentinels that lie', function () {
       }
     }
 
-    it('and announce nothing: the client returns from the other server, with its waits', async () => {
-      const { delayed, queue } = await sentinels.pair(connectionName)
-      const waiting = queue.take()
-      const allAt = (port: number, left: number) =>
-        eventually(async () => {
-          expect(await connectionsAt(left), 'at the server that it left').to.deep.equal([])
-          expect((await connectionsAt(port)).join('\n'))
-            .to.include('cmd=blmpop')
-            .and.include('sub=1')
-        }, 8_000)
-      await eventually(async () => expect((await connectionsAt(master)).join('\n')).to.include('cmd=blmpop'))
-      sentinels.named.fill(other)
-      sentinels.namedToSubscribers.fill(other)
-      await cutAt(master)
-      await allAt(other, master)
-      sentinels.named.fill(master)
-      sentinels.namedToSubscribers.fill(master)
-      await allAt(master, other)
-      await delayed.offer('at the master', 10)
-      expect(await waiting).to.equal('at the master')
-    })
+    for (const protocol of [3, 2] as const)
+      it(`and announce nothing: the client returns from the other server, with its waits, by protocol ${protocol}`, async () => {
+        const { delayed, queue } = await sentinels.pair(connectionName, { ioredis: { protocol } })
+        const waiting = queue.take()
+        const allAt = (port: number, left: number) =>
+          eventually(async () => {
+            expect(await connectionsAt(left), 'at the server that it left').to.deep.equal([])
+            expect((await connectionsAt(port)).join('\n'))
+              .to.include('cmd=blmpop')
+              .and.include('sub=1')
+          }, 8_000)
+        await eventually(async () => expect((await connectionsAt(master)).join('\n')).to.include('cmd=blmpop'))
+        sentinels.named.fill(other)
+        sentinels.namedToSubscribers.fill(other)
+        await cutAt(master)
+        await allAt(other, master)
+        sentinels.named.fill(master)
+        sentinels.namedToSubscribers.fill(master)
+        await allAt(master, other)
+        await delayed.offer('at the master', 10)
+        expect(await waiting).to.equal('at the master')
+      })
 
     it('one of three: no connection ends', async () => {
       const { lost } = await sentinels.pair(connectionName)
@@ -265,10 +278,14 @@ describe('Sentinels that lie', function () {
       expect(lost).to.deep.equal([])
     })
 
-    it('to a client with `protocol: 2`, which cannot ask beside a subscription: it pings them', async () => {
-      const { lost } = await sentinels.pair(connectionName, { ioredis: { protocol: 2 } })
-      sentinels.namedToSubscribers.fill(other)
-      await sentinels.ask(5)
+    it('with a flood of announced names: the process looks up few of them', async () => {
+      const { lost } = await sentinels.pair(connectionName)
+      let lookups = 0
+      const hook = createHook({ init: (_id, type) => void (type === 'GETADDRINFOREQWRAP' && lookups++) }).enable()
+      onCleanup(() => void hook.disable())
+      for (let n = 0; n < 2_000; n++) sentinels.announce(0, `name-${n}.invalid`, 6379)
+      await sentinels.ask(3)
+      expect(lookups).to.be.within(1, 200)
       expect(lost).to.deep.equal([])
     })
   })

@@ -50,35 +50,41 @@ describe('The agreement of sentinels on a master', () => {
     expect(agreement.closesOn(X, 3_000)).to.equal(true)
   })
 
-  it('closes connections that lead elsewhere again and again less and less often, whatever the master', () => {
+  const rest = (agreement: SentinelAgreement<string>, now: number, master = M): number => {
+    let later = now
+    while (!agreement.closesOn(master, later)) later += 1_000
+    return later - now
+  }
+
+  it('closes connections that lead elsewhere again and again less and less often', () => {
     const agreement = asked('a b c a b c')
-    const rest = (now: number, master = M): number => {
-      let later = now
-      while (!agreement.closesOn(master, later)) later += 1_000
-      return later - now
-    }
-    expect(agreement.closed(0), 'a warning').to.equal(false)
-    expect(rest(0)).to.equal(2_000)
-    expect(agreement.closed(2_000), 'a warning').to.equal(true)
-    expect(rest(2_000)).to.equal(4_000)
-    asked('a:X b:X c:X a:X b:X c:X', agreement)
-    expect(rest(2_000, X)).to.equal(4_000)
-    asked('a b c a b c', agreement)
-    let now = 6_000
-    for (let again = 0; again < 20; again++) {
-      expect(agreement.closed(now), 'a warning').to.equal(false)
-      now += rest(now)
-    }
-    agreement.closed(now)
-    expect(rest(now), 'at most').to.equal(3_600_000)
+    expect(agreement.closed(M, 0), 'a warning').to.equal(false)
+    expect(rest(agreement, 0)).to.equal(2_000)
+    expect(agreement.closed(M, 2_000), 'a warning').to.equal(true)
+    expect(rest(agreement, 2_000)).to.equal(4_000)
+    for (let again = 0; again < 20; again++) expect(agreement.closed(M, 6_000), 'a warning').to.equal(false)
+    expect(rest(agreement, 6_000), 'at most').to.equal(600_000)
   })
 
-  it('forgets closings after two hours', () => {
+  it('closes connections at once when they led to the master meanwhile, and when another one is agreed on', () => {
     const agreement = asked('a b c a b c')
-    for (let again = 0; again < 5; again++) agreement.closed(0)
-    expect(agreement.closed(7_200_001), 'a warning').to.equal(false)
-    expect(agreement.closesOn(M, 7_202_000)).to.equal(false)
-    expect(agreement.closesOn(M, 7_202_001)).to.equal(true)
-    expect(agreement.closed(7_202_001), 'a warning').to.equal(true)
+    for (let again = 0; again < 9; again++) agreement.closed(M, 0)
+    asked('a:X b:X c:X a:X b:X c:X', agreement)
+    expect(rest(agreement, 0, X)).to.equal(0)
+    agreement.matched(X)
+    asked('a b c a b c', agreement)
+    expect(rest(agreement, 0)).to.equal(512_000)
+    agreement.matched(M)
+    expect(rest(agreement, 0)).to.equal(0)
+    expect(agreement.closed(M, 0), 'a warning').to.equal(false)
+  })
+
+  it('forgets the closings of all but eight masters', () => {
+    const agreement = asked('a b c a b c')
+    agreement.closed(M, 0)
+    for (let n = 0; n < 7; n++) agreement.closed(`10.0.0.${n + 10}:6379`, 0)
+    expect(rest(agreement, 0)).to.equal(2_000)
+    agreement.closed(X, 0)
+    expect(rest(agreement, 0)).to.equal(0)
   })
 })

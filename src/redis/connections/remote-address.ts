@@ -20,7 +20,14 @@ function inOneForm(address: string): string {
 
 /** A predicate for addresses that are certainly not this server's. Resolves names; for a name that cannot be resolved it is always false. */
 export async function elsewhereThan({ host, port }: Node): Promise<IsStale> {
-  const found = isIP(host) > 0 ? [{ address: host }] : await lookup(host, { all: true }).catch(() => [])
-  const peers = found.map(({ address }) => `${inOneForm(address)}:${port}`)
-  return (peer) => peers.length > 0 && !peers.includes(peer)
+  if (isIP(host) > 0) return elsewhereThanIp({ host, port })
+  const found = await lookup(host, { all: true }).catch(() => [])
+  const servers = found.map(({ address }) => elsewhereThanIp({ host: address, port }))
+  return (...peer) => servers.length > 0 && servers.every((isElsewhere) => isElsewhere(...peer))
+}
+
+/** The same for a server whose host is an IP address. */
+export function elsewhereThanIp({ host, port }: Node): IsStale {
+  const server = `${inOneForm(host)}:${port}`
+  return (peer) => peer !== server
 }

@@ -1,9 +1,11 @@
 /** After a sentinel has named another master than before, the others learn of it one after the other, within some two seconds. */
 const LAG_MS = 3_000
 /** The longest time between two closings of connections that lead elsewhere again and again: the master can have an address that the sentinels do not know. */
-const MOST_APART_MS = 3_600_000
-/** So many closings, one soon after the other, are worth a warning. */
+const MOST_APART_MS = 600_000
+/** So many closings in a row are worth a warning. */
 const WARNED_OF = 2
+/** The most masters whose closings are counted. */
+const MOST_MASTERS = 8
 
 /**
  * Which master the sentinels name when they are asked again and again: all that can be reached, at least two and more than half of those configured, each in its last two
@@ -13,10 +15,10 @@ export class SentinelAgreement<S> {
   readonly #count: number
   readonly #intervalMs: number
   #answers = new Map<S, { readonly master: string; readonly times: number }>()
-  #closings = 0
-  /** When connections may be closed again, and when they were closed, by the monotonic clock. */
-  #restsUntil = -Infinity
-  #closedAt = -Infinity
+  /** By the monotonic clock. */
+  #lagsUntil = -Infinity
+  /** How often in a row connections led elsewhere than to a master, and until when they are left alone. */
+  readonly #closings = new Map<string, { readonly count: number; readonly restsUntil: number }>()
 
   /** `count`: of the configured sentinels; each is asked once in `intervalMs`. */
   constructor(count: number, intervalMs: number) {
@@ -37,22 +39,28 @@ export class SentinelAgreement<S> {
   /** A sentinel has named another master than before: the other answers can be outdated. */
   moved(sentinel: S, master: string, now: number): void {
     this.#answers = new Map([[sentinel, { master, times: 1 }]])
-    this.#restsUntil = Math.max(this.#restsUntil, now + LAG_MS)
+    this.#lagsUntil = now + LAG_MS
   }
 
   /** Whether connections to other servers than this master are to be closed. */
   closesOn(master: string, now: number): boolean {
     const answers = [...this.#answers.values()]
     const isAgreed = answers.every((each) => each.master === master && each.times >= 2)
-    return isAgreed && answers.length >= 2 && answers.length * 2 > this.#count && now >= this.#restsUntil
+    const isEnough = answers.length >= 2 && answers.length * 2 > this.#count
+    return isAgreed && isEnough && now >= Math.max(this.#lagsUntil, this.#closings.get(master)?.restsUntil ?? now)
   }
 
-  /** Connections that led elsewhere were closed. Returns whether to warn that this happens again and again. */
-  closed(now: number): boolean {
-    if (now - this.#closedAt > 2 * MOST_APART_MS) this.#closings = 0
-    this.#closings++
-    this.#closedAt = now
-    this.#restsUntil = now + Math.min(this.#intervalMs * 2 ** this.#closings, MOST_APART_MS)
-    return this.#closings === WARNED_OF
+  /** All connections lead to the master. */
+  matched(master: string): void {
+    this.#closings.delete(master)
+  }
+
+  /** Connections that led elsewhere than to the master were closed. Returns whether to warn that this happens again and again. */
+  closed(master: string, now: number): boolean {
+    const count = (this.#closings.get(master)?.count ?? 0) + 1
+    this.#closings.delete(master) // so that it is the newest
+    this.#closings.set(master, { count, restsUntil: now + Math.min(this.#intervalMs * 2 ** count, MOST_APART_MS) })
+    for (const oldest of this.#closings.keys()) if (this.#closings.size > MOST_MASTERS) this.#closings.delete(oldest)
+    return count === WARNED_OF
   }
 }

@@ -3,10 +3,12 @@ import { Redis, type RedisOptions } from 'ioredis'
 import type { Settings } from '../../options.js'
 import type { Node } from '../options.js'
 import { addressOfNodes } from '../connections/address.js'
+import { guardReplies } from '../replies/reply-guard.js'
 import { keepPinging } from '../replies/keep-pinging.js'
 import { ReconnectingConnection } from '../connections/reconnecting-connection.js'
+import { abandon } from '../connections/disconnect.js'
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
-import { elsewhereThan, type IsStale } from '../connections/remote-address.js'
+import { elsewhereThan, elsewhereThanIp, type IsStale } from '../connections/remote-address.js'
 import { SentinelAgreement } from './sentinel-agreement.js'
 
 const SWITCHED = '+switch-master'
@@ -14,6 +16,7 @@ const SWITCHED = '+switch-master'
 const MADE = '+monitor'
 
 type Sentinel = NonNullable<RedisOptions['sentinels']>[number]
+type Address = [host: string, port: string]
 
 export interface SentinelWatchParams {
   /** The connection options, with the sentinels and the name of the master. */
@@ -37,7 +40,12 @@ export class SentinelWatch {
   readonly #params: SentinelWatchParams
   readonly #connections: readonly ReconnectingConnection[]
   readonly #agreement: SentinelAgreement<Sentinel>
+  /** The connections for single questions. */
+  readonly #asking = new Map<Sentinel, Redis>()
+  #announced: Node | undefined
+  #isLookingUp = false
   #started = false
+  #closed = false
 
   constructor(params: SentinelWatchParams) {
     this.#params = params
@@ -54,6 +62,8 @@ export class SentinelWatch {
   }
 
   async close(): Promise<void> {
+    this.#closed = true
+    for (const redis of this.#asking.values()) abandon(redis)
     await Promise.all(this.#connections.map((connection) => connection.close()))
   }
 
@@ -101,60 +111,97 @@ export class SentinelWatch {
   }
 
   /** The address of the master by this sentinel, if it knows one. */
-  async #masterOf(redis: Redis): Promise<[host: string, port: string] | undefined> {
+  async #masterOf(redis: Redis): Promise<Address | undefined> {
     const address = await redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#params.options.name ?? '')
     return Array.isArray(address) && address.length === 2 ? [String(address[0]), String(address[1])] : undefined
   }
 
-  /** Asks a sentinel again, in place of a ping; where that is not possible beside a subscription (RESP2), it only pings. */
+  /** Asks a sentinel again, in place of a ping. */
   async #askAgain(sentinel: Sentinel, redis: Redis): Promise<void> {
-    let address: [host: string, port: string] | undefined
+    let address: Address | undefined
     try {
       address = await this.#masterOf(redis)
     } catch {
-      this.#agreement.forget(sentinel)
-      await redis.ping()
+      await redis.ping() // if the connection is broken, this rejects, too
+      void this.#askBeside(sentinel)
       return
     }
-    if (address === undefined) this.#agreement.forget(sentinel)
-    else this.#answered(sentinel, ...address)
+    this.#heard(sentinel, address)
   }
 
-  /** Closes connections to other servers than the master that all sentinels name. */
-  #answered(sentinel: Sentinel, host: string, port: string): void {
-    const master = `${host}:${port}`
-    this.#agreement.answered(sentinel, master)
-    if (!this.#agreement.closesOn(master, performance.now())) return
-    this.#announce(host, port, (isStale, { host: address }) => {
-      if (isIP(address) === 0) return // a name can have other addresses each time
-      if (!this.#agreement.closesOn(master, performance.now())) return // a sentinel has announced another one meanwhile
-      this.#params.onInformed(sentinel)
-      let [isNow, areClosed] = [true, false]
-      this.#params.onSwitch((peer, ...rest) => {
-        // a connection that is being opened is compared at the next answer
-        if (!isNow || peer === '' || !isStale(peer, ...rest)) return false
-        areClosed = true
-        return true
-      })
-      isNow = false
-      if (areClosed && this.#agreement.closed(performance.now())) this.#params.onElsewhere(master)
+  /** Asks on a connection of its own: with RESP2 one that has a subscription cannot ask. */
+  async #askBeside(sentinel: Sentinel): Promise<void> {
+    const { options, settings } = this.#params
+    if (this.#asking.has(sentinel) || this.#closed) return
+    const limits = { connectTimeout: settings.connectTimeout, commandTimeout: settings.commandTimeout }
+    const redis = guardReplies(new Redis({ ...atSentinel(options), ...sentinel, ...limits }))
+    redis.on('error', () => undefined) // the command rejects, too
+    this.#asking.set(sentinel, redis)
+    try {
+      await redis.connect()
+      this.#heard(sentinel, await this.#masterOf(redis))
+    } catch {
+      this.#agreement.forget(sentinel)
+    } finally {
+      abandon(redis)
+      this.#asking.delete(sentinel)
+    }
+  }
+
+  /** Closes connections to other servers than the master, if all sentinels name it. */
+  #heard(sentinel: Sentinel, address: Address | undefined): void {
+    if (address === undefined) return this.#agreement.forget(sentinel)
+    const name = address.join(':')
+    this.#agreement.answered(sentinel, name)
+    const master = this.#mapped(...address)
+    if (master === undefined || isIP(master.host) === 0) return // a name can have other addresses each time
+    if (!this.#agreement.closesOn(name, performance.now())) return
+    this.#params.onInformed(sentinel)
+    let [isNow, areThere, areClosed] = [true, false, false]
+    const isElsewhere = elsewhereThanIp(master)
+    this.#params.onSwitch((peer, ...rest) => {
+      // a connection that is being opened is compared at the next answer
+      if (!isNow || peer === '') return false
+      if (isElsewhere(peer, ...rest)) return (areClosed = true)
+      areThere = true
+      return false
     })
+    isNow = false
+    if (areClosed && this.#agreement.closed(name, performance.now())) this.#params.onElsewhere(name)
+    else if (areThere && !areClosed) this.#agreement.matched(name)
   }
 
   /** Announces a master, unless its address cannot be mapped. */
-  #announce(
-    host: string,
-    port: string,
-    onSwitch: (isStale: IsStale, master: Node) => void = (isStale) => this.#params.onSwitch(isStale),
-  ): void {
+  #announce(host: string, port: string): void {
+    const master = this.#mapped(host, port)
+    if (master === undefined) return
+    this.#announced = master
+    if (isIP(master.host) > 0) this.#params.onSwitch(elsewhereThanIp(master))
+    else void this.#lookUp()
+  }
+
+  /** Announces the newest master by its name. One look-up at a time, so that a flood of names does not keep the process from looking up others. */
+  async #lookUp(): Promise<void> {
+    if (this.#isLookingUp) return
+    this.#isLookingUp = true
+    for (let master = this.#announced; master !== undefined && !this.#closed;) {
+      const isStale = await elsewhereThan(master)
+      const isNewest = master === this.#announced
+      if (isNewest && !this.#closed) this.#params.onSwitch(isStale)
+      master = isNewest ? undefined : this.#announced
+    }
+    this.#isLookingUp = false
+  }
+
+  #mapped(host: string, port: string): Node | undefined {
     const { natMap } = this.#params.options
     const address = `${host}:${port}`
-    const announce = async (): Promise<void> => {
+    try {
       const mapped = typeof natMap === 'function' ? natMap(address) : natMap?.[address]
-      const master = mapped ?? { host, port: Number(port) }
-      onSwitch(await elsewhereThan(master), master)
+      return mapped ?? { host, port: Number(port) }
+    } catch {
+      return undefined
     }
-    announce().catch(() => undefined)
   }
 }
 
@@ -168,6 +215,6 @@ function atSentinel(options: RedisOptions): RedisOptions {
     ...(options.family && { family: options.family }),
     ...(options.connectionName && { connectionName: options.connectionName }),
     enableReadyCheck: false,
-    protocol: options.protocol ?? 3, // with 2 a connection with a subscription could ask nothing
+    protocol: options.protocol ?? 3, // with 2 a connection with a subscription can ask nothing
   }
 }
