@@ -597,7 +597,7 @@ describe('messages with groups', () => {
 
   for (const [limit, milliseconds] of [
     [2, 1],
-    [20, 35],
+    [20, 49],
   ] as const)
     it(`of which another program wrote fewer claims than ${limit} are handed out again when fewer are in flight`, async () => {
       const queue = await made({ groupConcurrency: String(limit) })

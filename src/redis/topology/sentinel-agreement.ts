@@ -26,9 +26,11 @@ export class SentinelAgreement<S> {
     this.#intervalMs = intervalMs
   }
 
-  answered(sentinel: S, master: string): void {
+  answered(sentinel: S, master: string, now: number): void {
     const before = this.#answers.get(sentinel)
-    this.#answers.set(sentinel, { master, times: before?.master === master ? before.times + 1 : 1 })
+    if (before !== undefined && before.master !== master) this.#lagsUntil = now + LAG_MS
+    const times = now < this.#lagsUntil ? 0 : before?.master === master ? before.times + 1 : 1
+    this.#answers.set(sentinel, { master, times })
   }
 
   /** The sentinel cannot be reached, or names no master. */
@@ -36,9 +38,9 @@ export class SentinelAgreement<S> {
     this.#answers.delete(sentinel)
   }
 
-  /** A sentinel has named another master than before: the other answers can be outdated. */
+  /** A sentinel has announced another master than before: the other answers can be outdated. */
   moved(sentinel: S, master: string, now: number): void {
-    this.#answers = new Map([[sentinel, { master, times: 1 }]])
+    this.#answers = new Map([[sentinel, { master, times: 0 }]])
     this.#lagsUntil = now + LAG_MS
   }
 

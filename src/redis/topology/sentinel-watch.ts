@@ -42,7 +42,8 @@ export class SentinelWatch {
   readonly #agreement: SentinelAgreement<Sentinel>
   /** The connections for single questions. */
   readonly #asking = new Map<Sentinel, Redis>()
-  #announced: Node | undefined
+  /** The announced names of masters that are to be looked up. */
+  readonly #names = new Map<Sentinel, Node>()
   #isLookingUp = false
   #started = false
   #closed = false
@@ -63,6 +64,7 @@ export class SentinelWatch {
 
   async close(): Promise<void> {
     this.#closed = true
+    this.#names.clear()
     for (const redis of this.#asking.values()) abandon(redis)
     await Promise.all(this.#connections.map((connection) => connection.close()))
   }
@@ -83,7 +85,7 @@ export class SentinelWatch {
           last = `${host}:${port}`
           this.#agreement.moved(sentinel, last, performance.now())
           this.#params.onInformed(sentinel)
-          this.#announce(host, port)
+          this.#announce(sentinel, host, port)
         })
         return redis
       },
@@ -96,13 +98,19 @@ export class SentinelWatch {
           redis.subscribe(SWITCHED),
           redis.subscribe(MADE).catch(() => undefined), // the user may not have this right
         ])
-        if (address === undefined) return
+        if (address === undefined) {
+          this.#agreement.forget(sentinel)
+          return
+        }
         const [host, port] = address
         // a sentinel that was isolated repeats its old answer, which would close connections to the right master
-        if (last === `${host}:${port}`) return
+        if (last === `${host}:${port}`) {
+          this.#agreement.answered(sentinel, last, performance.now())
+          return
+        }
         last = `${host}:${port}`
         this.#agreement.moved(sentinel, last, performance.now())
-        this.#announce(host, port)
+        this.#announce(sentinel, host, port)
       },
       connectTimeout,
       emit: () => undefined, // no event for a sentinel that is down, because there are others
@@ -132,39 +140,48 @@ export class SentinelWatch {
   /** Asks on a connection of its own: with RESP2 one that has a subscription cannot ask. */
   async #askBeside(sentinel: Sentinel): Promise<void> {
     const { options, settings } = this.#params
-    if (this.#asking.has(sentinel) || this.#closed) return
+    if (this.#closed) return
+    if (this.#asking.has(sentinel)) {
+      this.#agreement.forget(sentinel)
+      return
+    }
     const limits = { connectTimeout: settings.connectTimeout, commandTimeout: settings.commandTimeout }
     const redis = guardReplies(new Redis({ ...atSentinel(options), ...sentinel, ...limits }))
     redis.on('error', () => undefined) // the command rejects, too
     this.#asking.set(sentinel, redis)
+    const timer = setTimeout(() => abandon(redis), settings.connectTimeout)
     try {
       await redis.connect()
       this.#heard(sentinel, await this.#masterOf(redis))
     } catch {
       this.#agreement.forget(sentinel)
     } finally {
+      clearTimeout(timer)
       abandon(redis)
       this.#asking.delete(sentinel)
     }
   }
 
-  /** Closes connections to other servers than the master, if all sentinels name it. */
+  /** Closes connections to other servers than the master, if all sentinels that can be reached name it. */
   #heard(sentinel: Sentinel, address: Address | undefined): void {
     if (address === undefined) return this.#agreement.forget(sentinel)
     const name = address.join(':')
-    this.#agreement.answered(sentinel, name)
+    this.#agreement.answered(sentinel, name, performance.now())
     const master = this.#mapped(...address)
     if (master === undefined || isIP(master.host) === 0) return // a name can have other addresses each time
     if (!this.#agreement.closesOn(name, performance.now())) return
-    this.#params.onInformed(sentinel)
     let [isNow, areThere, areClosed] = [true, false, false]
     const isElsewhere = elsewhereThanIp(master)
     this.#params.onSwitch((peer, ...rest) => {
-      // a connection that is being opened is compared at the next answer
-      if (!isNow || peer === '') return false
-      if (isElsewhere(peer, ...rest)) return (areClosed = true)
-      areThere = true
-      return false
+      if (peer === '') return false
+      // one that is being opened is only refused beside others that were closed: else each attempt could meet another answer
+      if (!isNow) return areClosed && isElsewhere(peer, ...rest)
+      if (!isElsewhere(peer, ...rest)) {
+        areThere = true
+        return false
+      }
+      if (!areClosed) this.#params.onInformed(sentinel) // before any connection is opened again
+      return (areClosed = true)
     })
     isNow = false
     if (areClosed && this.#agreement.closed(name, performance.now())) this.#params.onElsewhere(name)
@@ -172,25 +189,30 @@ export class SentinelWatch {
   }
 
   /** Announces a master, unless its address cannot be mapped. */
-  #announce(host: string, port: string): void {
+  #announce(sentinel: Sentinel, host: string, port: string): void {
     const master = this.#mapped(host, port)
     if (master === undefined) return
-    this.#announced = master
-    if (isIP(master.host) > 0) this.#params.onSwitch(elsewhereThanIp(master))
-    else void this.#lookUp()
+    this.#names.delete(sentinel)
+    if (isIP(master.host) > 0) return this.#params.onSwitch(elsewhereThanIp(master))
+    this.#names.set(sentinel, master)
+    void this.#lookUp()
   }
 
-  /** Announces the newest master by its name. One look-up at a time, so that a flood of names does not keep the process from looking up others. */
+  /** Announces masters by their names, of each sentinel the newest. One look-up at a time, so that a flood of names does not keep the process from looking up others. */
   async #lookUp(): Promise<void> {
     if (this.#isLookingUp) return
     this.#isLookingUp = true
-    for (let master = this.#announced; master !== undefined && !this.#closed;) {
-      const isStale = await elsewhereThan(master)
-      const isNewest = master === this.#announced
-      if (isNewest && !this.#closed) this.#params.onSwitch(isStale)
-      master = isNewest ? undefined : this.#announced
+    try {
+      for (const [sentinel, master] of this.#names) {
+        this.#names.delete(sentinel)
+        const isStale = await elsewhereThan(master)
+        if (!this.#closed) this.#params.onSwitch(isStale)
+      }
+    } catch {
+      // natMap led to no address
+    } finally {
+      this.#isLookingUp = false
     }
-    this.#isLookingUp = false
   }
 
   #mapped(host: string, port: string): Node | undefined {

@@ -297,14 +297,13 @@ local function takeLate()
   return #moved
 end
 
--- Sets the claims of these groups, as far as they are full, to what consumers have of them: another program can have written more, or removed claims, which nothing would end
--- while the queue has others, or can have written fewer, so that a group has too many as long as others follow. It reads all claims of the queue for that, for at most `LONGER`
--- budgets; more than `FEW_CLAIMS` in one of seven milliseconds, and then all of them in one of five such. A record that is too large to read counts as a claim of each group, but
--- raises no count.
+-- Corrects the claims of these groups, as far as they are full. Another program can have changed the counts, or removed claims. Beside more than `FEW_CLAIMS` claims it does so in
+-- one of seven milliseconds, until each group is known to be full; in one of seven of those it reads all claims, so that it can raise a count, too. It takes `LONGER` budgets at most.
+-- A record that is too large to read counts as a claim of each group, but raises no count.
 local function recount(names)
-  local FEW_CLAIMS, SELDOM, MORE_SELDOM, COUNTED, LONGER = 32, 7, 35, 40, 4
+  local FEW_CLAIMS, SELDOM, RARELY, COUNTED, LONGER = 32, 7, 49, 40, 4
   local all = redis.call('ZCARD', inFlight)
-  if not groups.concurrency or #names == 0 or all > FEW_CLAIMS and now % SELDOM > 0 then return end
+  if not groups.concurrency or #names == 0 or all > FEW_CLAIMS and not groups.looks and now % SELDOM > 0 then return end
   if all > MOST then -- too many to count; claims without a message end, so that another program cannot keep them too many
     local from = math.floor(nowExact * 977) % all
     for _, member in ipairs(namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)) do
@@ -326,7 +325,7 @@ local function recount(names)
   end
   if left == 0 then return end
   local unread, read, from = 0, 0, 0
-  local isWhole = all <= FEW_CLAIMS or now % MORE_SELDOM == 0 -- else only until each group is known to be full
+  local isWhole = all <= FEW_CLAIMS or groups.looks or now % RARELY == 0 -- else only until each group is known to be full
   while from < all do
     local elapsed = microseconds() - started
     if left == 0 and not isWhole or elapsed < 0 or elapsed >= LONGER * budget then return end
