@@ -12,6 +12,7 @@ describe('the count of deliveries beyond the limit, in the bench of reliable que
     delivery(attempt, [{ said: 'failed', sentAt: attempt, done: true, heardAt: attempt }])
   const tooLate = (attempt: number): Delivery =>
     delivery(attempt, [{ said: 'failed', sentAt: attempt, done: false, heardAt: attempt }])
+  const unheard = (attempt: number): Delivery => delivery(attempt, [{ said: 'failed', sentAt: attempt }])
   const excess = (...deliveries: Delivery[]): number =>
     excessOf({
       ...{ state: 'added', addedAt: 0, asks: [], deliveries },
@@ -29,6 +30,11 @@ describe('the count of deliveries beyond the limit, in the bench of reliable que
     ['does not count the first one whose process was killed', [killed(1), failed(1), failed(2), failed(3)], 0],
     ['counts a second one whose process was killed', [killed(1), killed(1), failed(1), failed(2), failed(3)], 1],
     ['does not count one more after each failure', [killed(1), tooLate(1), failed(2), killed(3), failed(3)], 0],
+    [
+      'counts each one whose failure was perhaps not heard, and which raised no attempt, but for the first',
+      [unheard(1), unheard(1), unheard(1), unheard(1), unheard(1), failed(1), failed(2), failed(3)],
+      4,
+    ],
     [
       'counts the second of two more after a failure',
       [killed(1), failed(1), failed(2), killed(3), killed(3), failed(3)],

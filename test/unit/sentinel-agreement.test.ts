@@ -14,35 +14,35 @@ describe('The agreement of sentinels on a master', () => {
   }
 
   it('is there when each has named it twice', () => {
-    expect(asked('a b c a b').closesOn(M, 0)).to.equal(false)
-    expect(asked('a b c a b c').closesOn(M, 0)).to.equal(true)
-    expect(asked('a b c a b c').closesOn(X, 0)).to.equal(false)
+    expect(asked('a b c a b').agreesOn(M, 0)).to.equal(false)
+    expect(asked('a b c a b c').agreesOn(M, 0)).to.equal(true)
+    expect(asked('a b c a b c').agreesOn(X, 0)).to.equal(false)
   })
 
   it('is there when some cannot be reached, but more than half can, and at least two', () => {
-    expect(asked('a b a b').closesOn(M, 0)).to.equal(true)
-    expect(asked('a a').closesOn(M, 0)).to.equal(false)
-    expect(of(3).closesOn(M, 0)).to.equal(false)
-    expect(asked('a a', of(1)).closesOn(M, 0), 'the only one').to.equal(false)
-    expect(asked('a b a b', of(4)).closesOn(M, 0), 'half of them').to.equal(false)
+    expect(asked('a b a b').agreesOn(M, 0)).to.equal(true)
+    expect(asked('a a').agreesOn(M, 0)).to.equal(false)
+    expect(of(3).agreesOn(M, 0)).to.equal(false)
+    expect(asked('a a', of(1)).agreesOn(M, 0), 'the only one').to.equal(false)
+    expect(asked('a b a b', of(4)).agreesOn(M, 0), 'half of them').to.equal(false)
     const agreement = asked('a b c a b c')
     agreement.forget('c')
-    expect(agreement.closesOn(M, 0)).to.equal(true)
+    expect(agreement.agreesOn(M, 0)).to.equal(true)
     agreement.forget('b')
-    expect(agreement.closesOn(M, 0)).to.equal(false)
+    expect(agreement.agreesOn(M, 0)).to.equal(false)
   })
 
   it('ends when one names another, for a moment or not, and for three seconds no answer counts', () => {
     const agreement = asked('a b c a b c')
     asked('a:X', agreement)
-    expect(agreement.closesOn(M, 9_000)).to.equal(false)
+    expect(agreement.agreesOn(M, 9_000)).to.equal(false)
     asked('a a', agreement, 1_000)
     asked('a b c a b c', agreement, 3_999)
-    expect(agreement.closesOn(M, 9_000), 'within three seconds').to.equal(false)
+    expect(agreement.agreesOn(M, 9_000), 'within three seconds').to.equal(false)
     asked('a b c', agreement, 4_000)
-    expect(agreement.closesOn(M, 9_000), 'once').to.equal(false)
+    expect(agreement.agreesOn(M, 9_000), 'once').to.equal(false)
     asked('a b c', agreement, 4_000)
-    expect(agreement.closesOn(M, 9_000), 'twice').to.equal(true)
+    expect(agreement.agreesOn(M, 9_000), 'twice').to.equal(true)
   })
 
   it('begins anew when a sentinel has announced another master: the others lag behind it', () => {
@@ -50,18 +50,18 @@ describe('The agreement of sentinels on a master', () => {
     agreement.moved('a', X, 0)
     asked('b c b c', agreement)
     agreement.forget('a')
-    expect(agreement.closesOn(M, 2_999), 'it has disappeared').to.equal(false)
-    expect(agreement.closesOn(M, 9_000), 'answers of the others before they learned of it').to.equal(false)
+    expect(agreement.agreesOn(M, 2_999), 'it has disappeared').to.equal(false)
+    expect(agreement.agreesOn(M, 9_000), 'answers of the others before they learned of it').to.equal(false)
     asked('a:X b:X c:X', agreement, 2_000)
     asked('a:X b:X c:X', agreement, 5_000)
-    expect(agreement.closesOn(X, 5_000)).to.equal(false)
+    expect(agreement.agreesOn(X, 5_000)).to.equal(false)
     asked('a:X b:X c:X', agreement, 5_000)
-    expect(agreement.closesOn(X, 5_000)).to.equal(true)
+    expect(agreement.agreesOn(X, 5_000)).to.equal(true)
   })
 
   const rest = (agreement: SentinelAgreement<string>, now: number, master = M): number => {
     let later = now
-    while (!agreement.closesOn(master, later)) later += 1_000
+    while (agreement.rests(master, later)) later += 1_000
     return later - now
   }
 

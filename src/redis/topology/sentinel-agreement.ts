@@ -44,12 +44,17 @@ export class SentinelAgreement<S> {
     this.#lagsUntil = now + LAG_MS
   }
 
-  /** Whether connections to other servers than this master are to be closed. */
-  closesOn(master: string, now: number): boolean {
+  /** Whether the sentinels name this master. */
+  agreesOn(master: string, now: number): boolean {
     const answers = [...this.#answers.values()]
     const isAgreed = answers.every((each) => each.master === master && each.times >= 2)
     const isEnough = answers.length >= 2 && answers.length * 2 > this.#count
-    return isAgreed && isEnough && now >= Math.max(this.#lagsUntil, this.#closings.get(master)?.restsUntil ?? now)
+    return isAgreed && isEnough && now >= this.#lagsUntil
+  }
+
+  /** Whether connections that lead elsewhere than to the master are left alone for now, because they have led there again and again. */
+  rests(master: string, now: number): boolean {
+    return now < (this.#closings.get(master)?.restsUntil ?? now)
   }
 
   /** All connections lead to the master. */

@@ -44,7 +44,7 @@ export class SentinelWatch {
   readonly #asking = new Map<Sentinel, Redis>()
   /** The announced names of masters that are to be looked up. */
   readonly #names = new Map<Sentinel, Node>()
-  #isLookingUp = false
+  readonly #lookingUp = new Set<Sentinel>()
   #started = false
   #closed = false
 
@@ -169,23 +169,25 @@ export class SentinelWatch {
     this.#agreement.answered(sentinel, name, performance.now())
     const master = this.#mapped(...address)
     if (master === undefined || isIP(master.host) === 0) return // a name can have other addresses each time
-    if (!this.#agreement.closesOn(name, performance.now())) return
-    let [isNow, areThere, areClosed] = [true, false, false]
+    if (!this.#agreement.agreesOn(name, performance.now())) return
+    const mayClose = !this.#agreement.rests(name, performance.now())
     const isElsewhere = elsewhereThanIp(master)
+    let [isNow, areThere, areElsewhere] = [true, false, false]
     this.#params.onSwitch((peer, ...rest) => {
       if (peer === '') return false
-      // one that is being opened is only refused beside others that were closed: else each attempt could meet another answer
-      if (!isNow) return areClosed && isElsewhere(peer, ...rest)
+      // A connection that is being opened is refused only if this answer closed another one. Otherwise each answer could refuse the next attempt.
+      if (!isNow) return mayClose && areElsewhere && isElsewhere(peer, ...rest)
       if (!isElsewhere(peer, ...rest)) {
         areThere = true
         return false
       }
-      if (!areClosed) this.#params.onInformed(sentinel) // before any connection is opened again
-      return (areClosed = true)
+      if (!areElsewhere && mayClose) this.#params.onInformed(sentinel) // before any connection is opened again
+      areElsewhere = true
+      return mayClose
     })
     isNow = false
-    if (areClosed && this.#agreement.closed(name, performance.now())) this.#params.onElsewhere(name)
-    else if (areThere && !areClosed) this.#agreement.matched(name)
+    if (!areElsewhere && areThere) this.#agreement.matched(name)
+    if (areElsewhere && mayClose && this.#agreement.closed(name, performance.now())) this.#params.onElsewhere(name)
   }
 
   /** Announces a master, unless its address cannot be mapped. */
@@ -195,24 +197,20 @@ export class SentinelWatch {
     this.#names.delete(sentinel)
     if (isIP(master.host) > 0) return this.#params.onSwitch(elsewhereThanIp(master))
     this.#names.set(sentinel, master)
-    void this.#lookUp()
+    void this.#lookUp(sentinel)
   }
 
-  /** Announces masters by their names, of each sentinel the newest. One look-up at a time, so that a flood of names does not keep the process from looking up others. */
-  async #lookUp(): Promise<void> {
-    if (this.#isLookingUp) return
-    this.#isLookingUp = true
-    try {
-      for (const [sentinel, master] of this.#names) {
-        this.#names.delete(sentinel)
-        const isStale = await elsewhereThan(master)
-        if (!this.#closed) this.#params.onSwitch(isStale)
-      }
-    } catch {
-      // natMap led to no address
-    } finally {
-      this.#isLookingUp = false
+  /** Looks up the newest name that a sentinel has announced. One look-up at a time, so that a flood of names does not keep the process from looking up others. */
+  async #lookUp(sentinel: Sentinel): Promise<void> {
+    if (this.#lookingUp.has(sentinel)) return
+    this.#lookingUp.add(sentinel)
+    for (let master = this.#names.get(sentinel); master !== undefined; master = this.#names.get(sentinel)) {
+      const isStale = await elsewhereThan(master).catch(() => undefined)
+      if (this.#names.get(sentinel) !== master) continue // the sentinel has announced another one, or the watch is closed
+      this.#names.delete(sentinel)
+      if (isStale !== undefined) this.#params.onSwitch(isStale)
     }
+    this.#lookingUp.delete(sentinel)
   }
 
   #mapped(host: string, port: string): Node | undefined {

@@ -114,7 +114,7 @@ export class Versions<V> {
       // Redis keeps the state in which a message was changed before the restore reached it
       const isTouched = back > -Infinity && touches.some((touch) => touch !== span && meets(touch, away))
       const isOld = span.to < from - DRAIN_MS
-      // a journal that was stopped, or whose SQL was, writes what it had read only after the loss: then a restore may have read the row before
+      // A journal can have read a change, and be stopped before SQL has it. It then writes it after the loss, when a restore may have read the older row.
       const isDrained = isAlone ? isInSql || isOld : isInSql && isOld
       return isTouched || !isDrained
     })

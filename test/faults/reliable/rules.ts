@@ -209,7 +209,7 @@ export function excessOf({ plan, addedAt, anewAt = -Infinity, deliveries }: Hist
   const handledBefore = (delivery: Delivery): number =>
     deliveries
       .slice(0, deliveries.indexOf(delivery))
-      .filter(({ answers }) => answers.some(({ done }) => done !== false)).length
+      .filter((each) => !overUnreported.includes(each) && each.answers.some(({ done }) => done !== false)).length
   const begun = new Set(overUnreported.filter(({ handled }) => handled !== undefined).map(handledBefore)).size
   // one more for each time that it may have been added again: it was over then, and it was unknown yet that it had been added
   const lives = deliveries.filter(

@@ -297,9 +297,9 @@ local function takeLate()
   return #moved
 end
 
--- Corrects the claims of these groups, as far as they are full. Another program can have changed the counts, or removed claims. Beside more than `FEW_CLAIMS` claims it does so in
--- one of seven milliseconds, until each group is known to be full; in one of seven of those it reads all claims, so that it can raise a count, too. It takes `LONGER` budgets at most.
--- A record that is too large to read counts as a claim of each group, but raises no count.
+-- Corrects the claims of these groups, as far as they are full. Another program can have changed the counts, or removed claims. Beside at most `FEW_CLAIMS` claims, or if `groups.looks`,
+-- it reads all claims, and can lower or raise a count. Otherwise it runs in one of seven milliseconds, and stops when each group is known to be full; in one of 49 it reads all of them.
+-- It takes `LONGER` budgets at most. A record that is too large to read counts as a claim of each group, but raises no count.
 local function recount(names)
   local FEW_CLAIMS, SELDOM, RARELY, COUNTED, LONGER = 32, 7, 49, 40, 4
   local all = redis.call('ZCARD', inFlight)
