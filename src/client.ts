@@ -84,6 +84,7 @@ export const TUNING = [
   'commandTimeout',
   'blockingConnections',
   'entryFormat',
+  'fineWaits',
   'consumersDeliver',
   'maxPayloadBytes',
 ] as const satisfies readonly (keyof Tuning)[]

@@ -102,6 +102,7 @@ export class Claims<T> {
       clock: systemClock,
       random: Math.random,
       retries: parts.polls.retries,
+      fineWaits: parts.polls.fineWaits,
     }
   }
 

@@ -8,6 +8,7 @@ import { RemoteClock } from '../timing/remote-clock.js'
 import type { ScriptOptions } from '../scheduler/due-machine.js'
 import { announcedTime, DueScheduler, type ScriptResult } from '../scheduler/due-scheduler.js'
 import { LINGER_MS, type QueueAddress, type ServedQueue } from '../scheduler/queue-registry.js'
+import type { FineWaits } from '../timing/fine-waits.js'
 import type { Retries } from '../scheduler/retries.js'
 
 export interface PollerParams {
@@ -22,6 +23,7 @@ export interface PollerParams {
   readonly clock: Clock
   readonly random: () => number
   readonly retries?: Retries
+  readonly fineWaits?: FineWaits | undefined
 }
 
 interface Group {
@@ -62,6 +64,7 @@ export class Poller implements ServedQueue {
       remote: new RemoteClock(params.clock),
       random: params.random,
       ...(params.retries && { retries: params.retries }),
+      fineWaits: params.fineWaits,
     })
   }
 

@@ -1,6 +1,7 @@
 import { toError } from '../errors.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
+import type { FineWaits } from '../timing/fine-waits.js'
 import type { RemoteClock } from '../timing/remote-clock.js'
 import type { Retries } from './retries.js'
 import { INITIAL, transition, type DueEvent, type DueReply, type DueState, type ScriptOptions } from './due-machine.js'
@@ -25,6 +26,7 @@ export interface DueSchedulerParams {
   readonly random: () => number
   /** Shared by the queues of a client; without it retries are not paced. */
   readonly retries?: Retries
+  readonly fineWaits?: FineWaits | undefined
 }
 
 /**
@@ -39,7 +41,7 @@ export class DueScheduler {
 
   constructor(params: DueSchedulerParams) {
     this.#params = params
-    this.#timer = new DeadlineTimer(params.clock, () => this.#apply({ type: 'deadline' }))
+    this.#timer = new DeadlineTimer(params.clock, () => this.#apply({ type: 'deadline' }), params.fineWaits)
   }
 
   /** Runs the script now, whatever the deadline, as a sweep does. */
@@ -74,7 +76,7 @@ export class DueScheduler {
     const { state, run } = transition(this.#state, event, { now: clock.now(), random: random() })
     this.#state = state
     if (state.is === 'running' || state.deadline === Infinity) this.#timer.clear()
-    else if (state.deadline !== this.#timer.deadline) this.#timer.replace(state.deadline)
+    else if (state.deadline !== this.#timer.deadline) this.#timer.replace(state.deadline, isFirst(state))
     if (run !== undefined) this.#running = this.#run(run)
   }
 
@@ -114,6 +116,11 @@ export class DueScheduler {
     const localNext = next === null ? Infinity : remote.toLocal(next)
     return { moved, next: localNext, subscribers, leader, leaseUntil: remote.toLocal(leaseUntil), isStuck }
   }
+}
+
+/** Whether the script runs at the deadline; followers let the leader go first. */
+function isFirst({ is, isLeader, subscribers }: DueState): boolean {
+  return is === 'waiting' && (isLeader || subscribers <= 1)
 }
 
 /** The time in a message on a queue's channel, epoch milliseconds; `undefined` if the message is not a time, as any client can publish there. */

@@ -12,6 +12,7 @@ import { BatchLimit } from './batch-limit.js'
 import type { ScriptOptions } from './due-machine.js'
 import { announcedTime, DueScheduler, type ScriptResult } from './due-scheduler.js'
 import { LINGER_MS, type QueueAddress, type ServedQueue } from './queue-registry.js'
+import type { FineWaits } from '../timing/fine-waits.js'
 import type { Retries } from './retries.js'
 
 /** The identity of a delayed queue in this layer. */
@@ -36,6 +37,7 @@ export interface TransferParams {
   readonly blocking: Takes
   readonly onError: (error: Error) => void
   readonly retries: Retries
+  readonly fineWaits: FineWaits | undefined
 }
 
 /** Transfers one delayed queue while it has owners or consumers. */
@@ -64,6 +66,7 @@ export class QueueTransfers implements ServedQueue {
       remote: new RemoteClock(systemClock), // in a cluster each queue's master has its own clock
       random: Math.random,
       retries: params.retries,
+      fineWaits: params.fineWaits,
     })
   }
 

@@ -8,7 +8,7 @@ export type { TransferTarget } from './queue-transfers.js'
 
 /** The delayed queues that this client transfers: each while it has users. */
 export class TransferRegistry {
-  readonly #params: Omit<TransferParams, 'onError' | 'retries'>
+  readonly #params: Omit<TransferParams, 'onError' | 'retries' | 'fineWaits'>
   readonly #queues: QueueRegistry<QueueTransfers>
 
   constructor(params: {
@@ -59,8 +59,11 @@ export class TransferRegistry {
   #serve(target: TransferTarget): QueueTransfers {
     const address = addressOf(target)
     const onError = (error: Error): void => this.#queues.report(address, error)
-    const { retries } = this.#queues
-    return this.#queues.serve(address, () => new QueueTransfers(target, { ...this.#params, onError, retries }))
+    const { retries, fineWaits } = this.#queues
+    return this.#queues.serve(
+      address,
+      () => new QueueTransfers(target, { ...this.#params, onError, retries, fineWaits }),
+    )
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from './clock.js'
+import type { FineWaits } from './fine-waits.js'
 
 /** Node fires at once when a delay exceeds 2^31-1 ms, so longer waits are made of several shorter ones. */
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1
@@ -10,6 +11,9 @@ export const MAX_TIMEOUT_MS = 2 ** 31 - 1
 const SHORT_MS = 100
 const SLACK = 0.01
 
+/** A timer for the whole milliseconds of a wait leaves about this at most, which a fine wait takes. */
+const FINE_MS = 1.2
+
 /**
  * One pending deadline on a monotonic clock. It fires once and never early. The owner arms it in
  * two ways: `lower` keeps the earlier of two deadlines, `replace` forgets the old one.
@@ -17,12 +21,17 @@ const SLACK = 0.01
 export class DeadlineTimer {
   readonly #clock: Clock
   readonly #fire: (deadline: number) => void
+  readonly #fineWaits: FineWaits | undefined
   #deadline = Infinity
+  #isFine = false
   #handle: unknown = undefined
+  #turn: NodeJS.Immediate | undefined
 
-  constructor(clock: Clock, fire: (deadline: number) => void) {
+  /** Without `fineWaits` it fires up to a millisecond late, as every timer of Node. */
+  constructor(clock: Clock, fire: (deadline: number) => void, fineWaits?: FineWaits) {
     this.#clock = clock
     this.#fire = fire
+    this.#fineWaits = fineWaits
   }
 
   /** The armed deadline in the clock's milliseconds, `Infinity` when there is none. */
@@ -35,16 +44,18 @@ export class DeadlineTimer {
     if (deadline < this.#deadline) this.replace(deadline)
   }
 
-  /** Arms for `deadline`, whatever was armed before. */
-  replace(deadline: number): void {
+  /** Arms for `deadline`, whatever was armed before. `isFine`: the last millisecond is a fine wait, if one is allowed. */
+  replace(deadline: number, isFine = false): void {
     this.clear()
     if (!(deadline < Infinity)) return
     this.#deadline = deadline
+    this.#isFine = isFine
     this.#wait()
   }
 
   clear(): void {
     this.#deadline = Infinity
+    clearImmediate(this.#turn)
     if (this.#handle === undefined) return
     this.#clock.clearTimeout(this.#handle)
     this.#handle = undefined
@@ -52,9 +63,18 @@ export class DeadlineTimer {
 
   #wait(): void {
     const remaining = Math.max(0, this.#deadline - this.#clock.now())
-    // rounded up: Node cuts fractions off, and a timer that fires in the millisecond before has to wait once more
-    const ms = remaining > SHORT_MS ? Math.floor(remaining * (1 - SLACK)) : Math.ceil(remaining)
-    this.#handle = this.#clock.setTimeout(this.#wake, Math.min(ms, MAX_TIMEOUT_MS))
+    const isFine = this.#isFine && remaining <= SHORT_MS && this.#fineWaits?.areAllowed === true
+    if (isFine && remaining < FINE_MS) this.#letTurnsPass(this.#clock.now())
+    else this.#handle = this.#clock.setTimeout(this.#wake, Math.min(wholeMs(remaining, isFine), MAX_TIMEOUT_MS))
+  }
+
+  #letTurnsPass(since: number): void {
+    this.#turn = setImmediate(() => {
+      const now = this.#clock.now()
+      this.#fineWaits?.spend(Math.min(now - since, FINE_MS)) // a longer turn did other work
+      if (now < this.#deadline) this.#letTurnsPass(now)
+      else this.#wake()
+    })
   }
 
   readonly #wake = (): void => {
@@ -67,4 +87,10 @@ export class DeadlineTimer {
     this.#deadline = Infinity
     this.#fire(deadline)
   }
+}
+
+/** For how long to set a timer of Node. Rounded up without a fine wait: Node cuts fractions off, and a timer that fires in the millisecond before has to wait once more. */
+function wholeMs(remaining: number, isFine: boolean): number {
+  if (remaining > SHORT_MS) return Math.floor(remaining * (1 - SLACK))
+  return isFine ? Math.floor(remaining) : Math.ceil(remaining)
 }

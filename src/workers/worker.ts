@@ -333,8 +333,9 @@ export class Worker {
       if (taken.length === 0) return
       this.#askingSince = undefined
       for (const assignment of taken) this.#accept(assignment)
-      // the next round is sent first, so that Redis works while these messages are handled
-      void nextTurn().then(() => this.#dispatcher.fill())
+      // After a full round more are likely to be visible: the next one is sent first, so that Redis works while these messages are handled.
+      if (this.#wasFull) void nextTurn().then(() => this.#dispatcher.fill())
+      else this.#dispatcher.fill()
     } catch (thrown) {
       this.#isShutDown = true // any other error is retried
       this.#polling.abort()
