@@ -25,7 +25,7 @@ export class DeadlineTimer {
   #deadline = Infinity
   #isFine = false
   #handle: unknown = undefined
-  #turn: NodeJS.Immediate | undefined
+  #endFineWait: (() => void) | undefined
 
   /** Without `fineWaits` it fires up to a millisecond late, as every timer of Node. */
   constructor(clock: Clock, fire: (deadline: number) => void, fineWaits?: FineWaits) {
@@ -55,7 +55,8 @@ export class DeadlineTimer {
 
   clear(): void {
     this.#deadline = Infinity
-    clearImmediate(this.#turn)
+    this.#endFineWait?.()
+    this.#endFineWait = undefined
     if (this.#handle === undefined) return
     this.#clock.clearTimeout(this.#handle)
     this.#handle = undefined
@@ -63,22 +64,18 @@ export class DeadlineTimer {
 
   #wait(): void {
     const remaining = Math.max(0, this.#deadline - this.#clock.now())
-    const isFine = this.#isFine && remaining <= SHORT_MS && this.#fineWaits?.areAllowed === true
-    if (isFine && remaining < FINE_MS) this.#letTurnsPass(this.#clock.now())
-    else this.#handle = this.#clock.setTimeout(this.#wake, Math.min(wholeMs(remaining, isFine), MAX_TIMEOUT_MS))
-  }
-
-  #letTurnsPass(since: number): void {
-    this.#turn = setImmediate(() => {
-      const now = this.#clock.now()
-      this.#fineWaits?.spend(Math.min(now - since, FINE_MS)) // a longer turn did other work
-      if (now < this.#deadline) this.#letTurnsPass(now)
-      else this.#wake()
-    })
+    const fineWaits = this.#isFine && remaining <= SHORT_MS && this.#fineWaits?.areAllowed ? this.#fineWaits : undefined
+    if (fineWaits !== undefined && remaining < FINE_MS) {
+      this.#endFineWait = fineWaits.begin(this.#deadline, this.#wake)
+      return
+    }
+    const ms = wholeMs(remaining, fineWaits !== undefined)
+    this.#handle = this.#clock.setTimeout(this.#wake, Math.min(ms, MAX_TIMEOUT_MS))
   }
 
   readonly #wake = (): void => {
     this.#handle = undefined
+    this.#endFineWait = undefined
     const deadline = this.#deadline
     if (this.#clock.now() < deadline) {
       this.#wait()

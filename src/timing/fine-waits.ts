@@ -1,13 +1,24 @@
-/** The share of its time that a process gives to fine waits, and the most that it saves up for later ones. */
+/** The share of the time that fine waits may take, and the most that is saved up for later ones. */
 const SHARE = 0.02
 const MOST_MS = 20
 
+/** What a turn of the event loop counts at most, because a longer one did other work, and at least, in case the clock stands still. */
+const LONGEST_TURN_MS = 1
+const SHORTEST_TURN_MS = 0.001
+
+interface FineWait {
+  readonly until: number
+  readonly end: () => void
+}
+
 /**
- * Limits the fine waits of a process. A timer of Node counts whole milliseconds; a fine wait takes the rest: it lets turns of the event loop pass until
- * the moment has come. The process does everything else meanwhile, but its processor does not rest.
+ * A timer of Node counts whole milliseconds; a fine wait takes the rest: it lets turns of the event loop pass until the moment has come. The process does everything else
+ * meanwhile, but its processor does not rest, so all waits together take at most a share of the time.
  */
 export class FineWaits {
   readonly #clock: { now(): number }
+  readonly #waits = new Set<FineWait>()
+  #turn: NodeJS.Immediate | undefined
   #leftMs = MOST_MS
   #countedAt: number
 
@@ -18,12 +29,35 @@ export class FineWaits {
 
   get areAllowed(): boolean {
     const now = this.#clock.now()
-    this.#leftMs = Math.min(MOST_MS, this.#leftMs + (now - this.#countedAt) * SHARE)
+    this.#leftMs = Math.min(MOST_MS, this.#leftMs + Math.max(0, now - this.#countedAt) * SHARE)
     this.#countedAt = now
     return this.#leftMs > 0
   }
 
-  spend(ms: number): void {
-    this.#leftMs -= ms
+  /** Calls `end` once at the moment `until`, earlier where no more time may be spent, and not after the returned function is called. */
+  begin(until: number, end: () => void): () => void {
+    const wait = { until, end }
+    this.#waits.add(wait)
+    if (this.#turn === undefined) this.#letTurnPass()
+    return () => {
+      if (!this.#waits.delete(wait) || this.#waits.size > 0) return
+      clearImmediate(this.#turn)
+      this.#turn = undefined
+    }
+  }
+
+  #letTurnPass(): void {
+    const since = this.#clock.now()
+    this.#turn = setImmediate(() => {
+      this.#turn = undefined
+      const now = this.#clock.now()
+      this.#leftMs -= Math.max(SHORTEST_TURN_MS, Math.min(now - since, LONGEST_TURN_MS))
+      for (const wait of this.#waits) {
+        if (now < wait.until && this.#leftMs > 0) continue
+        this.#waits.delete(wait)
+        wait.end()
+      }
+      if (this.#waits.size > 0 && this.#turn === undefined) this.#letTurnPass()
+    })
   }
 }

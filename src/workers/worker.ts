@@ -333,7 +333,7 @@ export class Worker {
       if (taken.length === 0) return
       this.#askingSince = undefined
       for (const assignment of taken) this.#accept(assignment)
-      // After a full round more are likely to be visible: the next one is sent first, so that Redis works while these messages are handled.
+      // After a full round more messages are probably visible: the next round is sent first, so that Redis works while these are handled.
       if (this.#wasFull) void nextTurn().then(() => this.#dispatcher.fill())
       else this.#dispatcher.fill()
     } catch (thrown) {

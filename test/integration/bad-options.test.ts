@@ -45,6 +45,7 @@ describe('bad input for the client', () => {
       'true or false',
       'a string of 3 characters',
     ],
+    ['fine waits that are no flag', { fineWaits: 2 }, 'fineWaits', 'true or false', '2'],
     ['a codec that is none', { codec: { name: 'x' } }, 'codec', 'name, encode and decode'],
     ['a mapper that is none', { nameMapper: () => 'x' }, 'nameMapper', 'map and unmap', 'a function'],
     ['no object', 5, 'options', 'an object', '5'],

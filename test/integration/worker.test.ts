@@ -345,6 +345,29 @@ describe('worker', () => {
     })
   }
 
+  for (const [what, count, order] of [
+    ['a lone message is handled before the worker asks for more', 1, ['poll', 'handled', 'poll']],
+    ['after a full round the worker asks for more before it handles', 2, ['poll', 'poll', 'handled', 'handled']],
+  ] as const) {
+    it(what, async () => {
+      const { queue, work } = make()
+      await queue.addMany(
+        numbers(count)
+          .map(String)
+          .map((payload) => ({ payload })),
+      )
+      const seen: string[] = []
+      const pollFor = queue.pollFor.bind(queue)
+      const noted = (options: PollManyOptions, beforehand: boolean) => {
+        seen.push('poll')
+        return pollFor(options, beforehand)
+      }
+      Object.assign(queue, { pollFor: noted })
+      work(() => void seen.push('handled'), { concurrency: 4 })
+      await eventually(() => expect(seen.slice(0, order.length)).to.deep.equal(order))
+    })
+  }
+
   it('an error without a listener goes to the client, which warns of it once', async () => {
     const warned = expectWarning(/ERR_WRONG_TYPE queue/)
     const { client } = make()

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import type { Clock } from '../../src/timing/clock.js'
+import { systemClock, type Clock } from '../../src/timing/clock.js'
 import { DeadlineTimer, MAX_TIMEOUT_MS } from '../../src/timing/deadline-timer.js'
+import { FineWaits } from '../../src/timing/fine-waits.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 const DAY = 86_400_000
@@ -171,6 +172,89 @@ describe('DeadlineTimer', () => {
     clock.jump(100_000)
     await clock.advance(0)
     expect(fired).to.have.length(1)
+  })
+
+  describe('with fine waits', () => {
+    const setUpFine = (clock = new FakeClock(1000.25)) => {
+      const fired: number[] = []
+      const waits = new FineWaits(clock)
+      return { clock, fired, waits, timer: new DeadlineTimer(clock, () => fired.push(clock.now()), waits) }
+    }
+    const turns = async (count = 3) => {
+      for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
+    }
+
+    it('waits whole milliseconds by a timer, and the rest by turns of the event loop', async () => {
+      const { clock, timer, fired } = setUpFine()
+      timer.replace(1050.95, true)
+      expect(clock.pending).to.deep.equal([50])
+      await clock.advance(50)
+      expect(clock.pending).to.deep.equal([])
+      await turns()
+      expect(fired).to.deep.equal([])
+      clock.jump(0.7)
+      await turns()
+      expect(fired).to.deep.equal([1050.95])
+      expect(timer.deadline).to.equal(Infinity)
+    })
+
+    it('rounds up where the owner does not ask for a fine wait, and where none is allowed', async () => {
+      const { clock, timer, fired, waits } = setUpFine()
+      timer.replace(1050.95)
+      expect(clock.pending).to.deep.equal([51])
+      Object.defineProperty(waits, 'areAllowed', { value: false })
+      timer.replace(1050.95, true)
+      expect(clock.pending).to.deep.equal([51])
+      await clock.advance(51)
+      expect(fired).to.deep.equal([1051.25])
+    })
+
+    it('goes on by a timer when the time of fine waits is over', async () => {
+      const { clock, timer, fired, waits } = setUpFine()
+      const early: (() => void)[] = []
+      waits.begin = (_, end) => {
+        early.push(end)
+        return () => undefined
+      }
+      timer.replace(1000.75, true)
+      Object.defineProperty(waits, 'areAllowed', { value: false })
+      early[0]!()
+      expect(fired).to.deep.equal([])
+      expect(clock.pending).to.deep.equal([1])
+      await clock.advance(1)
+      expect(fired).to.deep.equal([1001.25])
+    })
+
+    it('can be disarmed and replaced during a fine wait', async () => {
+      const { clock, timer, fired } = setUpFine()
+      timer.replace(1000.75, true)
+      timer.clear()
+      clock.jump(10)
+      await turns()
+      expect(fired).to.deep.equal([])
+      timer.replace(clock.now() + 0.5, true)
+      timer.replace(clock.now() + 30.5, true)
+      expect(clock.pending).to.deep.equal([30])
+      clock.jump(5)
+      await turns()
+      expect(fired).to.deep.equal([])
+      timer.clear()
+    })
+
+    it('never fires before the deadline by the clock of the process', async () => {
+      for (let i = 0; i < 30; i++) {
+        const deadline = systemClock.now() + (i % 4) + i / 30
+        const late = await new Promise<number>((resolve) => {
+          const timer = new DeadlineTimer(
+            systemClock,
+            () => resolve(systemClock.now() - deadline),
+            new FineWaits(systemClock),
+          )
+          timer.replace(deadline, true)
+        })
+        expect(late).to.be.at.least(0)
+      }
+    })
   })
 
   it('never fires early nor more than a millisecond late, whatever its deadlines', async () => {

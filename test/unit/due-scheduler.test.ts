@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
+import { FineWaits } from '../../src/timing/fine-waits.js'
 import { RemoteClock } from '../../src/timing/remote-clock.js'
 import type { ScriptOptions } from '../../src/scheduler/due-machine.js'
 import { DueScheduler, type ScriptResult } from '../../src/scheduler/due-scheduler.js'
@@ -19,8 +20,9 @@ interface Call extends ScriptOptions {
 }
 
 /** A scheduler whose transfers the test answers one by one. */
-function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
+function setUp({ auto, isFine = false }: { auto?: (call: Call) => void; isFine?: boolean } = {}) {
   const clock = new FakeClock(1000.25)
+  const fineWaits = isFine ? new FineWaits(clock) : undefined
   const calls: Call[] = []
   const errors: Error[] = []
   const state = { random: 0.5, running: 0, mostRunning: 0 }
@@ -63,13 +65,14 @@ function setUp({ auto }: { auto?: (call: Call) => void } = {}) {
     clock,
     remote: new RemoteClock(clock),
     random: () => state.random,
+    fineWaits,
   })
   return { scheduler, clock, calls, errors, state, redisNow, settled }
 }
 
 /** As `setUp`, after a first transfer whose reply had the Redis clock and the number of clients. */
-async function started(result: Partial<ScriptResult> = {}) {
-  const setup = setUp()
+async function started(result: Partial<ScriptResult> = {}, isFine = false) {
+  const setup = setUp({ isFine })
   setup.scheduler.onSubscribed()
   await setup.calls[0]!.reply(result)
   expect(setup.calls).to.have.length(1)
@@ -119,6 +122,20 @@ describe('DueScheduler', () => {
       await clock.advance(0.1)
       expect(calls).to.have.length(1)
       expect(redisNow()).to.equal(AHEAD + 1000.25 + 100)
+    })
+
+    it('waits finely as the leader and as the only client, and not where it lets the leader go first', async () => {
+      const next = AHEAD + 1000.25 + 20.75
+      for (const [result, timer] of [
+        [{ subscribers: 1, leader: 'none' }, 20],
+        [{ subscribers: 5, leader: 'self' }, 20],
+        [{ subscribers: 5, leader: 'none' }, 21],
+        [{ subscribers: 5, leader: 'other', leaseUntil: next }, 21],
+      ] as const) {
+        const { scheduler, clock } = await started({ ...result, next }, true)
+        expect(clock.pending).to.deep.equal([timer])
+        await scheduler.stop()
+      }
     })
 
     it('sends so that it arrives at the due time when it takes as long as the last one', async () => {

@@ -13,6 +13,7 @@ describe('options', () => {
     commandTimeout: 10_000,
     blockingConnections: 4,
     entryFormat: 'Bc0Lc0',
+    fineWaits: true,
     consumersDeliver: true,
     maxPayloadBytes: 16_777_216,
   }
@@ -76,6 +77,7 @@ describe('options', () => {
     [{ clock: 1 }, 'clock: expected "redis" or "local", got 1'],
     [{ clock: ['redis'] }, 'clock: expected "redis" or "local", got an array of 1'],
     [{ consumersDeliver: 'yes' }, 'consumersDeliver: expected true or false, got a string of 3 characters'],
+    [{ fineWaits: 1 }, 'fineWaits: expected true or false, got 1'],
     [{ consumersDeliver: 0 }, 'consumersDeliver: expected true or false, got 0'],
   ]
   for (const [tuning, message] of wrong) {

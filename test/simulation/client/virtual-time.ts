@@ -4,6 +4,8 @@ import net from 'node:net'
 import type { Process, World } from '../world.js'
 
 const EPOCH_MS = 1.7e12
+/** A turn of the event loop takes time: who lets turns pass until a moment has come would otherwise wait for ever. */
+const TURN_MS = 0.05
 
 interface Scene {
   readonly world: World
@@ -145,7 +147,7 @@ class Immediate {
   readonly #event: { run: unknown }
 
   constructor(world: World, callback: Callback, args: unknown[]) {
-    this.#event = world.after(0, () => callback(...args), world.current)
+    this.#event = world.after(TURN_MS, () => callback(...args), world.current)
   }
 
   cancel(): void {
