@@ -53,11 +53,14 @@ export interface PollReply {
   readonly messages: readonly PolledRecord[]
 }
 
-/** `sentAt`: when the script was sent, by the monotonic clock of this process. */
-export function asPollReply(reply: unknown, sentAt = 0): PollReply {
+/**
+ * `sentAt`: when the script was sent, by the monotonic clock of this process. `asked`: the visibility timeout that the caller asked for, negative for that of the queue; the
+ * client believes in no longer one.
+ */
+export function asPollReply(reply: unknown, sentAt = 0, asked = -1): PollReply {
   const [now, next, subscribers, visibility, returned, expired, deadLettered, repeating, problem, changed, ...flat] =
     asArray(reply)
-  const visibilityMs = asInteger(visibility)
+  const visibilityMs = asked < 0 ? asInteger(visibility) : Math.min(asked, asInteger(visibility))
   const polledAt = Math.floor(asNumber(now))
   const visibleUntil = polledAt + visibilityMs
   const heldUntil = sentAt + visibilityMs

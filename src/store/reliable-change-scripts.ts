@@ -1,6 +1,6 @@
 import { InternalError } from '../errors.js'
 import * as generated from './scripts/generated.js'
-import { asArray, asBytes, asFlag, asInteger, asText } from './replies.js'
+import { asArray, asBytes, asFlag, asInteger, asStreamId, asText } from './replies.js'
 import { script } from './script.js'
 
 /** Whether an entry is still there: the queue keeps no changes, has begun another epoch, has gone back in time, or has trimmed it. */
@@ -67,7 +67,7 @@ function asEntries(reply: unknown): StreamEntry[] {
   for (let at = 0; at + 1 < flat.length; at += 2) {
     const value = flat[at + 1]
     const isOurs = typeof value !== 'number'
-    entries.push({ id: asText(flat[at]), value: isOurs ? asBytes(value) : null, isGone: value === 1 })
+    entries.push({ id: asStreamId(flat[at]), value: isOurs ? asBytes(value) : null, isGone: value === 1 })
   }
   return entries
 }

@@ -1,5 +1,5 @@
 import type { ReliableKeys } from '../keys.js'
-import { asArray, asBytesOrNull, asText } from './replies.js'
+import { asArray, asBytesOrNull, asStreamId, asText } from './replies.js'
 import * as scripts from './reliable-change-scripts.js'
 import type { OpenReply, ReadStatus, StatusReply, StreamEntry } from './reliable-change-scripts.js'
 import { run } from './run.js'
@@ -91,7 +91,7 @@ export class ReliableChangeStore {
     const args = [this.#keys.changes, group, consumer, String(idleMs), from, 'COUNT', String(count)]
     const [next, entries] = asArray(await this.#sender.call('XAUTOCLAIM', args))
     return {
-      next: asText(next),
+      next: asStreamId(next),
       entries: asArray(entries).flatMap((entry) => (entry === null ? [] : [asEntry(entry)])),
     }
   }
@@ -146,5 +146,5 @@ function asEntry(reply: unknown): StreamEntry {
   const [id, fields] = asArray(reply)
   const pairs = fields === null ? [] : asArray(fields)
   const isOurs = pairs.length === 2 && asText(pairs[0]) === FIELD
-  return { id: asText(id), value: isOurs ? asBytesOrNull(pairs[1]) : null, isGone: fields === null }
+  return { id: asStreamId(id), value: isOurs ? asBytesOrNull(pairs[1]) : null, isGone: fields === null }
 }

@@ -175,7 +175,7 @@ export class ReliableStore {
     const sentAt = performance.now()
     return run(
       this.#sender,
-      { source: scripts.poll.source, decode: (reply) => asPollReply(reply, sentAt) },
+      { source: scripts.poll.source, decode: (reply) => asPollReply(reply, sentAt, visibilityMs) },
       this.#scriptKeys,
       {
         channel: this.keys.channel,

@@ -55,6 +55,13 @@ export function asTime(reply: unknown): number | null {
   return asText(reply) === '' ? null : asNumber(reply)
 }
 
+/** The id of an entry of a stream. The client keeps it as its place in the stream, so a wrong one would make each later read fail. */
+export function asStreamId(reply: unknown): string {
+  const text = asText(reply)
+  if (!/^\d{1,20}-\d{1,20}$/.test(text)) throw unexpected('an id', text)
+  return text
+}
+
 export function asArray(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply as unknown[]
   throw unexpected('an array', reply)

@@ -11,6 +11,7 @@ import {
   asLargeIntegerOrNull,
   asNumber,
   asText,
+  asTime,
 } from './replies.js'
 import { script } from './script.js'
 
@@ -289,6 +290,12 @@ function asLeader(reply: unknown): TransferReply['leader'] {
   return leader === 'self' || leader === 'other' ? leader : 'none'
 }
 
+/** A time as the server wrote it, or nothing. The client sends it back with its next transfers, so a wrong one would make each of them fail. */
+function asTimeText(reply: unknown): string {
+  asTime(reply)
+  return asText(reply)
+}
+
 function asTransferReply(reply: unknown): TransferReply {
   const [moved, next, now, lateness, malformed, negative, subscribers, orderError, workedUs, leader, ...rest] =
     asArray(reply)
@@ -308,8 +315,8 @@ function asTransferReply(reply: unknown): TransferReply {
     orphans: asInteger(orphans),
     quarantineError: asText(quarantineError),
     postponed: asInteger(postponed),
-    largeHead: asText(largeHead),
-    largeFirst: asText(largeFirst),
+    largeHead: asTimeText(largeHead),
+    largeFirst: asTimeText(largeFirst),
     promoted: asInteger(promoted),
     wheelError: asText(wheelError),
   }

@@ -2,12 +2,12 @@ import { expect } from 'chai'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { Redis } from 'ioredis'
 import { UnsupportedServerError, codecs } from '../../src/index.js'
-import { once } from '../support/events.js'
+import { eventually, once } from '../support/events.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
 import { cleanUp, makeClient, onCleanup, rejection } from './fixtures.js'
 
-/** The shared Redis, which calls itself an older one. */
-async function startOldServer(version: string): Promise<number> {
+/** The shared Redis, which calls itself an older one as long as `isOld` says so. */
+async function startOldServer(version: string, isOld = () => true): Promise<number> {
   const { hostname, port } = new URL(redisUrl())
   const sockets = new Set<Socket>()
   const track = (socket: Socket): void => {
@@ -22,7 +22,9 @@ async function startOldServer(version: string): Promise<number> {
     upstream.on('data', (bytes) => {
       const text = bytes.toString('latin1')
       // as long as before, because the reply says how long it is
-      const older = text.replace(/redis_version:[0-9.]+/, (line) => `redis_version:${version}`.padEnd(line.length, '9'))
+      const older = text.replace(/redis_version:[0-9.]+/, (line) =>
+        isOld() ? `redis_version:${version}`.padEnd(line.length, '9') : line,
+      )
       client.write(older, 'latin1')
     })
     client.once('close', () => upstream.destroy())
@@ -90,6 +92,24 @@ describe('a reliable queue on a server before 6.2', () => {
         expect(await plain.size()).to.equal(0)
       })
     }
+  }
+
+  for (const owned of [true, false]) {
+    it(`is served as soon as the server calls itself a newer one, ${owned ? 'on a client of its own' : 'on a client of the user'}`, async function () {
+      if ((await ownOldServer()) !== undefined) this.skip()
+      let isOld = true
+      const port = await startOldServer('5.0.1', () => isOld)
+      const redis = owned ? undefined : new Redis(port, '127.0.0.1', { lazyConnect: true })
+      if (redis !== undefined) onCleanup(() => redis.disconnect())
+      const queue = makeClient(redis === undefined ? { host: '127.0.0.1', port } : { redis }).getReliableQueue(
+        uniqueName(),
+      )
+      expect(await rejection(queue.size())).to.be.instanceOf(UnsupportedServerError)
+      isOld = false
+      await eventually(async () => expect(await queue.size()).to.equal(0))
+      await queue.add('x')
+      await queue.clear()
+    })
   }
 
   it('is served on 6.2', async function () {

@@ -104,6 +104,20 @@ describe('drop-dead.lua', () => {
       left: [old('b', LATER + 1), old('c', LATER + 2), dead('x'), dead('y')],
     },
     {
+      what: 'what came stays, though as many as are kept have times that are less than a minute later',
+      config: [['keepDeadLetters', '3']],
+      dead: [old('a', NOW + 1), old('b', NOW + 2), old('c', NOW + 59_000)],
+      ids: ['x', 'y'],
+      left: [old('c', NOW + 59_000), dead('x'), dead('y')],
+    },
+    {
+      what: 'those with times that are less than a minute later leave an eighth to others',
+      config: [['keepDeadLetters', '16']],
+      dead: [old('o', 1), ...Array.from({ length: 16 }, (_, n) => old(`a${n}`, NOW + 1 + n))],
+      ids: ['x'],
+      left: [old('o', 1), ...Array.from({ length: 14 }, (_, n) => old(`a${n + 2}`, NOW + 3 + n)), dead('x')],
+    },
+    {
       what: 'those with later times stay where they are less than half, such as one that was given back with a delay',
       config: [['keepDeadLetters', '2']],
       dead: [old('a', 1), old('b', LATER + 1)],

@@ -515,6 +515,29 @@ describe('messages with groups', () => {
       expect(await pollsUntilFound(queue)).to.be.at.most(3)
     })
 
+    for (const foreign of ['\xffabc', '\x06paus', '\0', '']) {
+      it(`come where another program took the turn of their group, and wrote a place that is none: ${JSON.stringify(foreign)}`, async () => {
+        const queue = await behind()
+        await rig.redis.zrem(queue.keys.groupTurns, 'w')
+        await rig.redis.zadd(queue.keys.groupOrder, 0, Buffer.from(foreign, 'latin1'))
+        expect(await pollsUntilFound(queue)).to.be.at.most(10)
+        for (let nowMs = NOW + 20; nowMs < NOW + 40; nowMs++) await poll(queue, { nowMs })
+        expect(await rig.redis.zcard(queue.keys.groupOrder)).to.equal(1000)
+      })
+    }
+
+    for (const prefix of ['\0', '\xff', '\x05'])
+      it(`come where another program took the turn of their group, and wrote 10,000 places that are none: ${JSON.stringify(prefix)}`, async () => {
+        const queue = await behind()
+        await rig.redis.zrem(queue.keys.groupTurns, 'w')
+        const places = Array.from({ length: 10_000 }, (_, n) => [
+          0,
+          Buffer.from(`${prefix}${n.toString(36)}`, 'latin1'),
+        ])
+        await rig.redis.zadd(queue.keys.groupOrder, ...places.flat())
+        expect(await pollsUntilFound(queue)).to.be.at.most(20)
+      })
+
     it('come where another program wrote claims that no consumer has', async () => {
       const queue = await behind()
       await add(queue, [{ id: 'x1', group: 'x' }])

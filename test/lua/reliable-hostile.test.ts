@@ -497,6 +497,23 @@ describe('hostile data of a reliable queue', () => {
     expect(kept).to.deep.equal(['x', ...ahead.map(([id]) => id)])
   })
 
+  it('keeps the results of the last completions, though the times of as many as it keeps are a little ahead', async () => {
+    const ahead = Array.from({ length: 32 }, (_, n) => [`ahead ${n}`, NOW + 59_000 + n] as const)
+    const ids = ['x', 'y', 'z']
+    const state = { config: [['keepCompleted', '32'] as const], completedAt: ahead }
+    const queue = await rig.queue(
+      having(
+        ids.map((id) => ({ id, until: NOW + 9 })),
+        state,
+      ),
+    )
+    for (const id of ids) {
+      const args = { nowMs: NOW, client: 'me', withResults: false, handled: handled([id, '1 t']) }
+      await run(rig.sender, acknowledge, queue.keys, args)
+    }
+    expect(await rig.redis.zrange(queue.keys.completedAt, '0', '3')).to.deep.equal([...ids, 'ahead 3'])
+  })
+
   for (const flag of ['0', '', 'x'.repeat(40)]) {
     it(`hands out messages with a group whatever another program has written for their flag: ${JSON.stringify(flag)}`, async () => {
       const queue = await rig.queue({ config: [['grouped', flag]] })

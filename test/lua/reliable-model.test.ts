@@ -242,15 +242,24 @@ function deadLetter(queue: Queue, dead: Queue | null, id: string, now: number): 
   })
 }
 
-/** Which of some times are too many: the earliest, but of those to come only as many stay as half of `most`, and as leave room for what came. */
+/** Which of some times are too many: of later than a minute the latest, until they leave half; the earliest to come, until they leave room for what came and for an eighth of `most`; then the earliest. */
 function surplusOf<T extends { readonly at: number }>(
   inOrder: readonly (readonly [string, T])[],
   { most, came, now }: { readonly most: number; readonly came: number; readonly now: number },
 ): (readonly [string, T])[] {
   const surplus = Math.max(0, inOrder.length - most)
-  const ahead = inOrder.filter(([, { at }]) => at > now + 60_000).length
-  const latest = Math.max(0, Math.min(surplus, ahead - Math.min(Math.floor(most / 2), Math.max(0, most - came))))
-  return [...inOrder.slice(inOrder.length - latest), ...inOrder.slice(0, surplus - latest)]
+  if (surplus === 0) return []
+  const after = (time: number): number => inOrder.filter(([, { at }]) => at > time).length
+  const room = Math.max(0, most - Math.max(came, Math.floor(most / 8)))
+  const tooFar = after(now + 60_000) - Math.min(Math.floor(most / 2), room)
+  const latest = Math.max(0, Math.min(surplus, tooFar))
+  const near = Math.min(surplus - latest, Math.max(0, after(now) - latest - room))
+  const firstAhead = inOrder.length - after(now)
+  return [
+    ...inOrder.slice(inOrder.length - latest),
+    ...inOrder.slice(firstAhead, firstAhead + near),
+    ...inOrder.slice(0, surplus - latest - near),
+  ]
 }
 
 /** The dead letters that are too many, else those that are too old; those that a consumer has and those of other priorities stay. */

@@ -1133,6 +1133,7 @@ describe('transfer.lua', () => {
       const seen = await transferOf(own, queue)
       expect(seen).to.deep.equal({ ...NOTHING, next: due, largeHead: String(due) })
       const { largeHead } = seen
+      expect(await transferOf(own, queue, { largeHead: 'x', largeFirst: 'x' })).to.deep.equal(seen)
       const calls = await commandCalls(own.redis, async () => {
         expect(await transferOf(own, queue, { largeHead })).to.deep.equal(seen)
       })

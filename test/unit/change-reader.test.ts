@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { ChangesLostError, CommandError, ConnectionError } from '../../src/errors.js'
+import { ChangesLostError, CommandError, ConnectionError, InternalError } from '../../src/errors.js'
 import { ChangeReader } from '../../src/reliable/change-stream/change-reader.js'
 import type { Start } from '../../src/reliable/change-stream/open-stream.js'
 import type { ReliableChangeStore, StreamEntry } from '../../src/store/reliable-change-store.js'
@@ -56,6 +56,59 @@ describe('a reader whose group is removed', () => {
     const error = await next().catch((thrown: unknown) => thrown)
     expect(error).to.be.instanceOf(ChangesLostError)
     expect(errors).to.deep.equal([])
+  })
+})
+
+describe('a reader that does not understand a reply', () => {
+  const wrong = () => new InternalError('unexpected-reply', 'expected an id')
+  const readerOfItself = async (readAfter: ReliableChangeStore['readAfter']) => {
+    const errors: unknown[] = []
+    const store: Partial<ReliableChangeStore> = { open: async () => OK, readAfter }
+    const reader = new ChangeReader({
+      store: store as ReliableChangeStore,
+      handle: {
+        name: 'q',
+        context: { hub: { emit: (_name: string, error: unknown) => errors.push(error) } } as never,
+        withQueueName: (error) => error,
+      },
+      start: 'start',
+      reader: undefined,
+      claimAfterMs: 60_000,
+      signal: new AbortController().signal,
+    })
+    await reader.open()
+    return { errors, next: () => reader.read().next() }
+  }
+
+  it('reads again from its place', async () => {
+    const places: string[] = []
+    const { errors, next } = await readerOfItself(async (after) => {
+      places.push(after)
+      if (places.length < 5) throw wrong()
+      return [ENTRY]
+    })
+    expect(await next()).to.have.nested.property('value.position.id', '5-0')
+    expect(places).to.deep.equal(Array(5).fill('0-0'))
+    expect(errors).to.have.length(4)
+  })
+
+  it('does not count those before another failure', async () => {
+    let reads = 0
+    const { errors, next } = await readerOfItself(async () => {
+      if (++reads === 4) throw new ConnectionError('down', 'unknown')
+      if (reads < 6) throw wrong()
+      return [ENTRY]
+    })
+    expect(await next()).to.have.nested.property('value.position.id', '5-0')
+    expect(errors).to.have.length(5)
+  })
+
+  it('ends when it does not understand five in a row', async () => {
+    const { errors, next } = await readerOfItself(async () => {
+      throw wrong()
+    })
+    expect(await next().catch((thrown: unknown) => thrown)).to.be.instanceOf(InternalError)
+    expect(errors).to.have.length(4)
   })
 })
 

@@ -2,11 +2,14 @@ import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import { Commands } from '../../src/redis/commands.js'
 import { KeptCommands } from '../../src/redis/kept-commands.js'
+import { ServerAge } from '../../src/redis/connections/server-version.js'
 import type { Topology } from '../../src/redis/topology/topology.js'
 import { ConnectionError, ShutdownError } from '../../src/errors.js'
 import { resolveSettings } from '../../src/options.js'
 import { run } from '../../src/store/run.js'
 import { script } from '../../src/store/script.js'
+
+const YOUNG = new ServerAge(() => Promise.resolve(undefined))
 
 const LIMITS = { connectTimeout: 100, commandTimeout: 100 }
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
@@ -22,6 +25,7 @@ describe('Commands where ioredis may keep a command', () => {
       },
     }
     const topology = {
+      age: YOUNG,
       watch: { watchFor: () => undefined, start: () => undefined },
       commands: () => client as unknown as Redis,
       recover: () => never,
@@ -42,6 +46,7 @@ describe('Commands where ioredis may keep a command', () => {
 
   it('asks no longer than a call may last whether its first attempt is over', async () => {
     const topology = {
+      age: YOUNG,
       watch: { watchFor: () => undefined, start: () => undefined },
       commands: () => ({}) as unknown as Redis,
       isOver: () => never,
@@ -66,6 +71,7 @@ describe('Commands where ioredis may keep a command', () => {
         },
       }
       const topology = {
+        age: YOUNG,
         watch: { watchFor: () => undefined, start: () => undefined },
         commands: () => {
           if (isBroken) throw new ConnectionError('no connection', 'not-applied')
@@ -87,6 +93,7 @@ describe('Commands where ioredis may keep a command', () => {
       Object.assign(new Error('NOPERM this user has no permissions'), { name: 'ReplyError' }),
     ]
     const topology = {
+      age: YOUNG,
       watch: { watchFor: () => undefined, start: () => undefined },
       address: 'redis.example:6379',
       commands: () => ({ callBuffer: () => Promise.reject(replies[Math.min(calls++, 1)]!) }) as unknown as Redis,
@@ -113,6 +120,7 @@ describe('Commands where ioredis may keep a command', () => {
         return reply
       }
       const topology = {
+        age: YOUNG,
         watch: { watchFor: () => undefined, start: () => undefined },
         address: 'redis.example:6379',
         commands: () => ({ callBuffer }) as unknown as Redis,
@@ -155,6 +163,7 @@ describe('Commands where ioredis may keep a command', () => {
       })
       const replies = [unknown, demoted, 'value']
       const topology = {
+        age: YOUNG,
         watch: { watchFor: () => undefined, start: () => undefined },
         commands: async () => {
           if (replies.length === 1) await pause(150) // until the new master is found
@@ -177,6 +186,7 @@ describe('Commands where ioredis may keep a command', () => {
     it('says that the time of the call is over', async () => {
       const callBuffer = (): Promise<unknown> => Promise.reject(unknown)
       const topology = {
+        age: YOUNG,
         watch: { watchFor: () => undefined, start: () => undefined },
         address: 'redis.example:6379',
         commands: () => ({ callBuffer }) as unknown as Redis,
@@ -192,6 +202,7 @@ describe('Commands where ioredis may keep a command', () => {
     it('has one time limit for the hash and the text', async () => {
       const callBuffer = (command: string): Promise<unknown> => (command === 'EVAL' ? never : Promise.reject(unknown))
       const topology = {
+        age: YOUNG,
         watch: { watchFor: () => undefined, start: () => undefined },
         commands: () => ({ callBuffer }) as unknown as Redis,
         recover: () => never,
@@ -208,6 +219,7 @@ describe('Commands where ioredis may keep a command', () => {
 
   it('lets an operation finish that a shutdown met, and begins no other one beside it', async () => {
     const topology = {
+      age: YOUNG,
       commands: () => ({ callBuffer: async () => 'value' }) as unknown as Redis,
     } as unknown as Topology
     const commands = new Commands(topology, resolveSettings(LIMITS))
@@ -236,6 +248,7 @@ describe('Commands where ioredis may keep a command', () => {
         },
       }
       const topology = {
+        age: YOUNG,
         watch: { watchFor: () => undefined, start: () => undefined },
         commands: () => client as unknown as Redis,
         recover: async () => undefined,

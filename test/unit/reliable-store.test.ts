@@ -105,6 +105,14 @@ describe('ReliableStore', () => {
     expect(messages[0]?.heldUntil).to.be.at.most(repliedAt - 20 + 30_000)
   })
 
+  it('believes in no longer visibility than it asked for', async () => {
+    const { store } = storeOf(() => pollReply(Buffer.from('a')))
+    const sentAt = performance.now()
+    const { messages } = await store.poll(1, { visibilityMs: 1_000, beforehand: false }, false)
+    expect(messages[0]?.heldUntil).to.be.within(sentAt + 1_000, performance.now() + 1_000)
+    expect(messages[0]?.visibleUntil).to.equal(NOW + 1_000)
+  })
+
   it('acknowledges many in pages, and says that the outcome is unknown when a later page fails', async () => {
     const { sent, store } = storeOf((args) => {
       if (sent.length === 3) throw new ConnectionError('refused', 'not-applied')

@@ -67,6 +67,14 @@ describe('decoders of replies', () => {
       ['', 'x', 'info', 'nan', null, 5, []],
     ],
     [
+      replies.asStreamId,
+      [
+        ['0-0', '0-0'],
+        [Buffer.from('18446744073709551615-18446744073709551615'), '18446744073709551615-18446744073709551615'],
+      ],
+      ['', '1', '1-', '-1', '1-x', 'x-0', '1-1-1', ' 1-1', '1-1\n', '1'.repeat(21) + '-1', 5, null],
+    ],
+    [
       replies.asArray,
       [
         [[], []],
@@ -173,6 +181,8 @@ describe('decoders of replies', () => {
     })
     for (let at = 0; at < reply.length; at++)
       expect(() => transfer.decode(reply.with(at, null))).to.throw(InternalError)
+    // what the client sends back with later transfers
+    for (const at of [14, 15]) expect(() => transfer.decode(reply.with(at, Buffer.from('x')))).to.throw(InternalError)
   })
 })
 

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { ConnectionError, UnsupportedServerError } from '../../errors.js'
+import { atMost } from '../../timing/pause.js'
 
 const OLDEST_MAJOR = 5
 
@@ -35,8 +36,51 @@ export function runIdIn(info: string | undefined): string | undefined {
   return info === undefined ? undefined : /^run_id:(\w+)/m.exec(info)?.[1]
 }
 
-/** Whether the INFO is of a server older than 6.2; false for an unknown version. */
-export function isBefore62(info: string | undefined): boolean {
+/** The least time between two questions of a client that is about to refuse a reliable queue, and the longest wait for an answer. */
+const ASK_AGAIN_MS = 1_000
+
+/**
+ * Whether the server is too old for reliable queues. The answer can be that of a node that has been replaced or upgraded since, or can have been wrong; so the client asks again
+ * before it refuses.
+ */
+export class ServerAge {
+  readonly #ask: () => Promise<string | undefined>
+  #isTooOld = false
+  #askedAt = -Infinity
+  #asking: Promise<void> = Promise.resolve()
+
+  /** `ask` resolves with the INFO of a server, or `undefined` for an unknown one. */
+  constructor(ask: () => Promise<string | undefined>) {
+    this.#ask = ask
+  }
+
+  /** The server has answered with this INFO. */
+  learn(info: string | undefined): void {
+    this.#isTooOld = isBefore62(info)
+  }
+
+  /** Whether it was too old by its last answer. */
+  get seemsTooOld(): boolean {
+    return this.#isTooOld
+  }
+
+  /** Whether it still is. Asks at most once a second; if it does not answer within a second, its last answer holds. */
+  async isTooOld(): Promise<boolean> {
+    if (this.#isTooOld && performance.now() - this.#askedAt > ASK_AGAIN_MS) {
+      this.#askedAt = performance.now()
+      this.#asking = this.#ask().then(
+        (info) => {
+          if (info !== undefined) this.learn(info) // a server that refuses to answer may be the same
+        },
+        () => undefined,
+      )
+    }
+    if (this.#isTooOld) await atMost(ASK_AGAIN_MS, this.#asking)
+    return this.#isTooOld
+  }
+}
+
+function isBefore62(info: string | undefined): boolean {
   const [, major, minor] = /^redis_version:(\d+)\.(\d+)/m.exec(info ?? '') ?? []
   return major !== undefined && Number(major) * 100 + Number(minor) < 602
 }

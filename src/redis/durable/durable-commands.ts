@@ -106,7 +106,7 @@ export class DurableCommands {
   async #sendOnce(key: string, commands: readonly Command[], wait: Wait): Promise<SentFrom> {
     if (key.startsWith(RELIABLE_PREFIX)) {
       await this.#topology.commands() // after this the server's version is known
-      if (this.#topology.isBefore62) throw tooOldForReliable()
+      if (await this.#topology.age.isTooOld()) throw tooOldForReliable()
     }
     const { node } = await this.#topology.place(key)
     const connection = this.#connectionFor(node, wait)

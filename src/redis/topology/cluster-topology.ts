@@ -13,7 +13,7 @@ import { Predecessors } from '../connections/predecessors.js'
 import { OVERRIDES } from '../connections/ioredis-defaults.js'
 import { warnOfEviction } from '../eviction.js'
 import { Readiness } from '../readiness.js'
-import { assertVersion, isBefore62 } from '../connections/server-version.js'
+import { assertVersion, ServerAge } from '../connections/server-version.js'
 import { ownNodesOf } from './own-nodes.js'
 import { SilenceWatch } from '../replies/silence-watch.js'
 import { askSideBySide, checkSideBySide } from './slot-requests.js'
@@ -34,7 +34,7 @@ export class ClusterTopology implements Topology {
   readonly closesAtOnce = false
   readonly comparesServers = false // nodes are known by their ids
   readonly predecessors = new Predecessors()
-  isBefore62 = false
+  readonly age: ServerAge
   readonly moves = true
   readonly watch: SilenceWatch
   readonly #cluster: Cluster
@@ -85,16 +85,18 @@ export class ClusterTopology implements Topology {
         node.duplicate = (override) => leaveQuietly(duplicate(override)) // the copy asks for the slots
       })
     }
+    // connected ones first: they answered a moment ago
+    const masters = (): Redis[] =>
+      cluster.nodes('master').sort((one, other) => Number(other.status === 'ready') - Number(one.status === 'ready'))
+    this.age = new ServerAge(() => firstAnswer(masters(), assertVersion))
     const inspect = async (): Promise<void> => {
-      const masters = cluster.nodes('master')
-      if (masters.length === 0) return
-      // connected ones first: they answered a moment ago
-      masters.sort((one, other) => Number(other.status === 'ready') - Number(one.status === 'ready'))
+      const asked = masters()
+      if (asked.length === 0) return
       const ask = (master: Redis): Promise<string | undefined> => {
         void warnOfEviction(master, emit)
         return assertVersion(master)
       }
-      this.isBefore62 = isBefore62(await firstAnswer(masters, ask))
+      this.age.learn(await firstAnswer(asked, ask))
     }
     this.#ready = new Readiness(cluster, settings.connectTimeout, inspect, this.watch)
   }

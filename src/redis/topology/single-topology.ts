@@ -16,7 +16,7 @@ import { Readiness } from '../readiness.js'
 import { printable } from '../../text.js'
 import { SentinelOrder } from './sentinel-order.js'
 import { SentinelWatch } from './sentinel-watch.js'
-import { assertVersion, isBefore62, roleIn, runIdIn } from '../connections/server-version.js'
+import { assertVersion, roleIn, runIdIn, ServerAge } from '../connections/server-version.js'
 import { SilenceWatch } from '../replies/silence-watch.js'
 import { ONE_PLACE, type Place, type Topology } from './topology.js'
 
@@ -26,7 +26,7 @@ export class SingleTopology implements Topology {
   readonly closesAtOnce = true
   readonly comparesServers = true
   readonly predecessors = new Predecessors()
-  isBefore62 = false
+  readonly age = new ServerAge(async () => assertVersion(await this.#connection.get()))
   readonly watch = undefined // this package's own connection has a limit, and never keeps a command
   readonly moves: boolean
   readonly address: string
@@ -87,7 +87,7 @@ export class SingleTopology implements Topology {
         dropWhenStuck(this.#connection, redis, settings.commandTimeout)
         void warnOfEviction(redis, emit)
         const info = await assertVersion(redis)
-        this.isBefore62 = isBefore62(info)
+        this.age.learn(info)
         await this.predecessors.end(redis, info)
         this.#server.lead(redis, runIdIn(info))
         redis.once('end', () => (this.#endedAt = performance.now()))
@@ -208,7 +208,7 @@ export class BorrowedTopology implements Topology {
   readonly closesAtOnce = false
   readonly comparesServers = false // the user's client decides where it leads
   readonly predecessors = new Predecessors()
-  isBefore62 = false
+  readonly age = new ServerAge(() => assertVersion(this.#client))
   readonly moves = true // the client may reconnect to another server
   readonly address: string
   readonly watch: SilenceWatch
@@ -236,7 +236,7 @@ export class BorrowedTopology implements Topology {
     })
     const inspect = async (): Promise<void> => {
       void warnOfEviction(client, emit)
-      this.isBefore62 = isBefore62(await assertVersion(client))
+      this.age.learn(await assertVersion(client))
     }
     this.#ready = new Readiness(client, settings.connectTimeout, inspect, this.watch)
     client.on('close', this.#onClose)

@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
 import type { Predecessors } from '../connections/predecessors.js'
+import type { ServerAge } from '../connections/server-version.js'
 import type { SilenceWatch } from '../replies/silence-watch.js'
 
 /** The client for commands, and the way to open further connections to the same servers. */
@@ -25,8 +26,8 @@ export interface Topology {
    * if its server cannot be reached.
    */
   isOver(key: string, since: number): Promise<boolean>
-  /** Whether the server has reported a version below 6.2. */
-  readonly isBefore62: boolean
+  /** Whether the server is too old for reliable queues. */
+  readonly age: ServerAge
   /** Whether commands could be sent now. */
   readonly connected: boolean
   /** The commands that wait for a reply without another limit, in their order. */

@@ -31,7 +31,9 @@ const CHECK_MS = 5_000
 /** More than the difference between the clocks of the client and of Redis. */
 const FUTURE_MS = 60_000
 /** Permanent failures; some arise when the stream was removed, or the queue no longer keeps changes. */
-const LASTING = [ShutdownError, InternalError, ChangesLostError, UnsupportedOperationError]
+const LASTING = [ShutdownError, ChangesLostError, UnsupportedOperationError]
+/** A reply that the client does not understand can have been damaged on its way; so many in a row are a permanent failure. */
+const MOST_UNEXPECTED = 5
 
 export interface ReaderParams {
   readonly store: ReliableChangeStore
@@ -60,6 +62,7 @@ export class ChangeReader {
   /** The queue's epoch when the place of a reader without a group was last found or checked. */
   #epoch = ''
   #failures = 0
+  #unexpected = 0
   #nextClaimAt: number
   #nextCheckAt = performance.now() + CHECK_MS
   #claimFrom = BEGINNING
@@ -111,6 +114,7 @@ export class ChangeReader {
       if (this.#isRemoved) await this.#openAgain()
       const entries = reader === undefined ? await this.#forItself() : await this.#ofGroup(reader)
       this.#failures = 0
+      this.#unexpected = 0
       if (entries.length === 0) await this.#checkPlace()
       return entries
     } catch (thrown) {
@@ -220,7 +224,13 @@ export class ChangeReader {
 
   async #onFailure(thrown: unknown): Promise<void> {
     this.#assertWanted()
-    if (LASTING.some((type) => thrown instanceof type) || !(thrown instanceof RedelayedError)) throw thrown
+    this.#unexpected = thrown instanceof InternalError ? this.#unexpected + 1 : 0
+    if (
+      this.#unexpected === MOST_UNEXPECTED ||
+      LASTING.some((type) => thrown instanceof type) ||
+      !(thrown instanceof RedelayedError)
+    )
+      throw thrown
     if (thrown instanceof CommandError && thrown.redisCode === 'NOGROUP') {
       this.#isRemoved = true
       return

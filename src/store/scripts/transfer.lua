@@ -91,7 +91,8 @@ end
 -- If it is gone, the next transfer comes early, and entries leave the order list one by one, until the caller has forgotten it.
 local largeHead, largeFirst = ARGV[13], ARGV[14]
 local function isAhead(due)
-  return due ~= '' and tonumber(due) > nowExact
+  local at = tonumber(due)
+  return at and at > nowExact
 end
 if not isAhead(largeHead) then largeHead = '' end
 if not isAhead(largeFirst) then largeFirst = '' end

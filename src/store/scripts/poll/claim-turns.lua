@@ -364,25 +364,33 @@ end
 -- Adds some groups to `names`: goes to the group of a random message, from there over a random number of groups, and adds the next ones. So neither a large backlog of one group
 -- hides the others, nor do those that follow it in the order.
 local function walkGroups(names)
-  local WALKED, MOST_SKIPPED, AFTER = 8, 64, string.rep('\255', 8) -- behind all places of a group
-  local size, start, first = redis.call('ZCARD', groups.order), nil, nil
+  local WALKED, MOST_SKIPPED, MOST_FOREIGN, AFTER = 8, 64, 8, string.rep('\255', 8) -- behind all places of a group
+  local size, start, first, foreign = redis.call('ZCARD', groups.order), nil, nil, 0
   local at, skipped = size > 0 and math.floor(nowExact * 991) % size or 0, math.floor(nowExact * 983) % MOST_SKIPPED
   local member = redis.call('ZRANGE', groups.order, at, at)[1]
   for step = 1, MOST_SKIPPED + WALKED do
     member = member or redis.call('ZRANGE', groups.order, 0, 0)[1] -- round to the first
     if not member then return end
-    local group = string.sub(member, 2, 1 + (byte(member) or 0))
-    if group == start and step <= skipped then skipped = step - 1 + (skipped - step + 1) % (step - 1) end -- there are fewer groups than it was to skip
-    start = start or group
+    local length = byte(member) or 0
+    local group = string.sub(member, 2, 1 + length)
+    local isForeign = length == 0 or #group < length -- no place begins so; what it seems to be the place of can lie before it
     if #member > largeNames.above then largeNames.bytes = largeNames.bytes + #member end
-    if #member > LONGEST then changed = changed + redis.call('ZREM', groups.order, member) end
-    if step > skipped then
-      if group == first or step > skipped + WALKED then return end
-      first = first or group
-      if #member <= LONGEST and group ~= '' then push(names, group) end
+    if isForeign or #member > LONGEST then changed = changed + redis.call('ZREM', groups.order, member) end
+    if step > skipped + WALKED then return end
+    if not isForeign then
+      if group == start and step <= skipped then skipped = step - 1 + (skipped - step + 1) % (step - 1) end -- there are fewer groups than it was to skip
+      start = start or group
+      if step > skipped then
+        if group == first then return end
+        first = first or group
+        if #member <= LONGEST then push(names, group) end
+      end
     end
     if largeNames.bytes > largeNames.most then return end
-    member = redis.call('ZRANGEBYLEX', groups.order, '(' .. prefixOf(group) .. AFTER, '+', 'LIMIT', 0, 1)[1]
+    foreign = foreign + (isForeign and 1 or 0)
+    local behind = isForeign and length > 0 and member or prefixOf(group) .. AFTER
+    -- behind many such places the walk goes on at the first
+    member = (not isForeign or foreign % MOST_FOREIGN > 0) and redis.call('ZRANGEBYLEX', groups.order, '(' .. behind, '+', 'LIMIT', 0, 1)[1] or nil
   end
 end
 

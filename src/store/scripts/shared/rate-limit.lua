@@ -9,14 +9,18 @@ local function rateOf(text)
 end
 
 -- Reads the claims of the last period from `text`. After the clock was set back, later claims count as of now: `isMoved`, and the script writes
--- them so, or they would count as of each later read.
+-- them so, or they would count as of each later read. Of a text that another program has written it adds up what lies in one cell, and what lies behind too many,
+-- as of the last of them: else the scripts could write more than they read.
 local function windowOf(rate, text, now)
-  local window = {sum = 0}
+  local window, cell = {sum = 0}, rate.per / CELLS
   for many, at in string.gmatch(text, '(%d+)@(%d+) ') do
     many, at = #many <= 16 and math.min(tonumber(many), MOST_CLAIMS) or 0, #at <= 16 and tonumber(at) or 0
     if many > 0 and math.min(at, now + 1) + rate.per > now then
-      window[#window + 1] = {many = many, at = math.min(at, now + 1)}
+      local last = window[#window]
       window.isMoved = window.isMoved or at > now + 1
+      at = math.min(at, now + 1)
+      if last and (#window > CELLS or math.floor(last.at / cell) == math.floor(at / cell)) then last.many, last.at = last.many + many, math.max(last.at, at)
+      else window[#window + 1] = {many = many, at = at} end
       window.sum = window.sum + many
     end
   end
