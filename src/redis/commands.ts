@@ -115,7 +115,10 @@ export class Commands implements Sender {
     try {
       const connected = continues ? this.#connectedBy(startedAt) : this.#topology.commands()
       client = connected instanceof Promise ? await connected : connected
-      if (this.#topology.age.seemsTooOld) client = await this.#refuseReliable([args])
+      if (this.#topology.age.seemsTooOld && isReliable(args)) {
+        if (await this.#topology.age.isTooOld()) throw tooOldForReliable()
+        client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands()) // the question took a while
+      }
       if (!client.isCluster) writeTogether(client as Redis)
       const reply = client.callBuffer(command, ...args)
       return await (continues ? this.#answeredBy(startedAt, client, reply) : this.#limited(reply, startedAt))
@@ -263,7 +266,10 @@ export class Commands implements Sender {
     let client: Redis | Cluster | undefined
     try {
       client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands())
-      if (this.#topology.age.seemsTooOld) client = await this.#refuseReliable(commands.map(([, args]) => args))
+      if (this.#topology.age.seemsTooOld && commands.some(([, args]) => isReliable(args))) {
+        if (await this.#topology.age.isTooOld()) throw tooOldForReliable()
+        client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands()) // the question took a while
+      }
       const pipeline = client.pipeline()
       for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
       const sent = pipeline.exec()
@@ -354,20 +360,18 @@ export class Commands implements Sender {
     this.#underWay++
   }
 
-  /**
-   * Refuses keys of reliable queues on a server before 6.2; the first key of a command or a script is among its first arguments. Resolves with the client, because the
-   * server can have been asked for its version meanwhile.
-   */
-  async #refuseReliable(commands: readonly (readonly CommandArg[])[]): Promise<Redis | Cluster> {
-    const isReliable = (arg: CommandArg): boolean => typeof arg === 'string' && arg.startsWith(RELIABLE_PREFIX)
-    const isAny = commands.some((args) => args.slice(0, 3).some(isReliable))
-    if (isAny && (await this.#topology.age.isTooOld())) throw tooOldForReliable()
-    return this.#topology.commands()
-  }
-
   #leave(): void {
     if (--this.#underWay === 0) this.#idle?.()
   }
+}
+
+/** Whether a command, or a script, has a key of a reliable queue; its first key is among its first arguments. */
+function isReliable(args: readonly CommandArg[]): boolean {
+  for (let at = 0; at < 3; at++) {
+    const arg = args[at]
+    if (typeof arg === 'string' && arg.startsWith(RELIABLE_PREFIX)) return true
+  }
+  return false
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Clock } from './clock.js'
-import type { FineWaits } from './fine-waits.js'
+import { LONGEST_FINE_WAIT_MS, type FineWaits } from './fine-waits.js'
 
 /** Node fires at once when a delay exceeds 2^31-1 ms, so longer waits are made of several shorter ones. */
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1
@@ -10,9 +10,6 @@ export const MAX_TIMEOUT_MS = 2 ** 31 - 1
  */
 const SHORT_MS = 100
 const SLACK = 0.01
-
-/** A timer for the whole milliseconds of a wait leaves about this at most, which a fine wait takes. */
-const FINE_MS = 1.2
 
 /**
  * One pending deadline on a monotonic clock. It fires once and never early. The owner arms it in
@@ -65,7 +62,7 @@ export class DeadlineTimer {
   #wait(): void {
     const remaining = Math.max(0, this.#deadline - this.#clock.now())
     const fineWaits = this.#isFine && remaining <= SHORT_MS && this.#fineWaits?.areAllowed ? this.#fineWaits : undefined
-    if (fineWaits !== undefined && remaining < FINE_MS) {
+    if (fineWaits !== undefined && remaining < LONGEST_FINE_WAIT_MS) {
       this.#endFineWait = fineWaits.begin(this.#deadline, this.#wake)
       return
     }

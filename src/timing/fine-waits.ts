@@ -6,6 +6,9 @@ const MOST_MS = 20
 const LONGEST_TURN_MS = 1
 const SHORTEST_TURN_MS = 0.001
 
+/** A timer for the whole milliseconds of a wait leaves about this at most, which a fine wait takes. */
+export const LONGEST_FINE_WAIT_MS = 1.2
+
 interface FineWait {
   readonly until: number
   readonly end: () => void
@@ -27,14 +30,15 @@ export class FineWaits {
     this.#countedAt = clock.now()
   }
 
+  /** Whether enough time is left for a whole wait: one that ended early would cost more than it gives. */
   get areAllowed(): boolean {
     const now = this.#clock.now()
     this.#leftMs = Math.min(MOST_MS, this.#leftMs + Math.max(0, now - this.#countedAt) * SHARE)
     this.#countedAt = now
-    return this.#leftMs > 0
+    return this.#leftMs >= LONGEST_FINE_WAIT_MS
   }
 
-  /** Calls `end` once at the moment `until`, earlier where no more time may be spent, and not after the returned function is called. */
+  /** Calls `end` once at the moment `until`, earlier if the clock stands still, and not after the returned function is called. */
   begin(until: number, end: () => void): () => void {
     const wait = { until, end }
     this.#waits.add(wait)
@@ -52,12 +56,15 @@ export class FineWaits {
       this.#turn = undefined
       const now = this.#clock.now()
       this.#leftMs -= Math.max(SHORTEST_TURN_MS, Math.min(now - since, LONGEST_TURN_MS))
-      for (const wait of this.#waits) {
-        if (now < wait.until && this.#leftMs > 0) continue
-        this.#waits.delete(wait)
-        wait.end()
+      try {
+        for (const wait of this.#waits) {
+          if (now < wait.until && this.#leftMs > 0) continue
+          this.#waits.delete(wait)
+          wait.end()
+        }
+      } finally {
+        if (this.#waits.size > 0 && this.#turn === undefined) this.#letTurnPass()
       }
-      if (this.#waits.size > 0 && this.#turn === undefined) this.#letTurnPass()
     })
   }
 }

@@ -489,7 +489,7 @@ describe('messages with groups', () => {
   }
 
   describe('behind a thousand messages of a paused group', () => {
-    const behind = async (): Promise<ReliableFixture> => {
+    const behind = async (group = 'w'): Promise<ReliableFixture> => {
       const queue = await made({ groupConcurrency: '2' })
       const { channel, keys } = queue
       await add(
@@ -497,7 +497,7 @@ describe('messages with groups', () => {
         Array.from({ length: 1000 }, (_, n) => ({ id: `p${n}`, group: 'paused' })),
       )
       await run(rig.sender, pauseGroup, keys, { channel, nowMs: NOW, pause: true, group: Buffer.from('paused') })
-      await add(queue, [{ id: 'w1', group: 'w' }])
+      await add(queue, [{ id: 'w1', group }])
       return queue
     }
     /** The polls until one finds a message. */
@@ -526,10 +526,15 @@ describe('messages with groups', () => {
       })
     }
 
-    for (const prefix of ['\0', '\xff', '\x05'])
-      it(`come where another program took the turn of their group, and wrote 10,000 places that are none: ${JSON.stringify(prefix)}`, async () => {
-        const queue = await behind()
-        await rig.redis.zrem(queue.keys.groupTurns, 'w')
+    for (const [prefix, group] of [
+      ['\0', 'w'],
+      ['\xff', 'w'],
+      ['\x05', 'w'],
+      ['\x05', 'worker'],
+    ] as const)
+      it(`come where another program took the turn of group ${group}, and wrote 10,000 places that are none: ${JSON.stringify(prefix)}`, async () => {
+        const queue = await behind(group)
+        await rig.redis.zrem(queue.keys.groupTurns, group)
         const places = Array.from({ length: 10_000 }, (_, n) => [
           0,
           Buffer.from(`${prefix}${n.toString(36)}`, 'latin1'),

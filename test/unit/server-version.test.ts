@@ -13,13 +13,28 @@ describe('the age of a server', () => {
     }
   })
 
-  it('is asked again, once, before a refusal', async () => {
-    let asked = 0
-    const age = new ServerAge(() => Promise.resolve(++asked === 1 ? OLD : NEW))
+  it('is asked again before a refusal, at most once a second', async () => {
+    let [asked, now] = [0, 5]
+    const age = new ServerAge(
+      () => Promise.resolve(++asked === 1 ? OLD : NEW),
+      () => now,
+    )
     age.learn(OLD)
     expect(await Promise.all([age.isTooOld(), age.isTooOld()])).to.deep.equal([true, true])
+    now += 1_000
     expect(await age.isTooOld()).to.equal(true)
-    expect([asked, age.seemsTooOld]).to.deep.equal([1, true])
+    now++
+    expect([await age.isTooOld(), asked]).to.deep.equal([false, 2])
+  })
+
+  it('is not that of a server that answers after the one that took its place', async () => {
+    let answer: (info: string) => void = () => undefined
+    const age = new ServerAge(() => new Promise((resolve) => (answer = resolve)))
+    age.learn(OLD)
+    const asked = age.isTooOld()
+    age.learn(NEW)
+    answer(OLD)
+    expect([await asked, age.seemsTooOld]).to.deep.equal([false, false])
   })
 
   it('is that of the last answer: of a server that was upgraded', async () => {

@@ -45,17 +45,22 @@ const ASK_AGAIN_MS = 1_000
  */
 export class ServerAge {
   readonly #ask: () => Promise<string | undefined>
+  readonly #now: () => number
   #isTooOld = false
   #askedAt = -Infinity
   #asking: Promise<void> = Promise.resolve()
+  /** How many answers there were. */
+  #answers = 0
 
   /** `ask` resolves with the INFO of a server, or `undefined` for an unknown one. */
-  constructor(ask: () => Promise<string | undefined>) {
+  constructor(ask: () => Promise<string | undefined>, now = (): number => performance.now()) {
     this.#ask = ask
+    this.#now = now
   }
 
   /** The server has answered with this INFO. */
   learn(info: string | undefined): void {
+    this.#answers++
     this.#isTooOld = isBefore62(info)
   }
 
@@ -66,11 +71,13 @@ export class ServerAge {
 
   /** Whether it still is. Asks at most once a second; if it does not answer within a second, its last answer holds. */
   async isTooOld(): Promise<boolean> {
-    if (this.#isTooOld && performance.now() - this.#askedAt > ASK_AGAIN_MS) {
-      this.#askedAt = performance.now()
+    if (this.#isTooOld && this.#now() - this.#askedAt > ASK_AGAIN_MS) {
+      this.#askedAt = this.#now()
+      const answers = this.#answers
       this.#asking = this.#ask().then(
         (info) => {
-          if (info !== undefined) this.learn(info) // a server that refuses to answer may be the same
+          // a server that refuses to answer may be the same; one that answers late may have been replaced
+          if (info !== undefined && answers === this.#answers) this.learn(info)
         },
         () => undefined,
       )

@@ -388,9 +388,11 @@ local function walkGroups(names)
     end
     if largeNames.bytes > largeNames.most then return end
     foreign = foreign + (isForeign and 1 or 0)
-    local behind = isForeign and length > 0 and member or prefixOf(group) .. AFTER
-    -- behind many such places the walk goes on at the first
-    member = (not isForeign or foreign % MOST_FOREIGN > 0) and redis.call('ZRANGEBYLEX', groups.order, '(' .. behind, '+', 'LIMIT', 0, 1)[1] or nil
+    local low = '(' .. (isForeign and length > 0 and member or prefixOf(group) .. AFTER)
+    -- among many such places the walk goes on behind all of their length, and then at the first
+    local turn = isForeign and foreign % (2 * MOST_FOREIGN)
+    if turn == MOST_FOREIGN and length < 255 then low = '[' .. string.char(length + 1) end
+    member = turn ~= 0 and redis.call('ZRANGEBYLEX', groups.order, low, '+', 'LIMIT', 0, 1)[1] or nil
   end
 end
 
