@@ -2,9 +2,10 @@
 //
 // The header comment of each .lua file is its contract: what KEYS[n] and ARGV[n] are, and what comes back. This script
 // reads it, holds it against the body, and turns it into names and types that `tsc` then checks at every call. It guards
-// against the mistake Redis cannot see: two keys or arguments swapped, forgotten, or left over. The text is kept
-// verbatim, comments included. What several scripts need stands in a file of `shared/`, and the steps of a long one in a folder of
-// its own; the line `-- include shared/x.lua` is replaced by the file.
+// against the mistake Redis cannot see: two keys or arguments swapped, forgotten, or left over. The body says `KEYS.order` and
+// `ARGV.limit`, by the names in its header, for which Redis gets the numbers; an editor that knows Lua takes these for fields that are not there. The rest of
+// the text is kept verbatim, comments included. What several scripts need stands in a file of `shared/`, and the steps of a long one in a
+// folder of its own; the line `-- include shared/x.lua` is replaced by the file.
 //
 //   npm run generate               writes them
 //   npm run generate -- --check    writes nothing; exits 1 when one is stale or a header is wrong
@@ -61,14 +62,15 @@ export function parseScript(file: string, text: string): { script: Script; probl
   const bodyStart = lines.findIndex((line) => !line.startsWith('--'))
   const header = readHeader(lines.slice(0, bodyStart === -1 ? lines.length : bodyStart), fail)
   checkNames([...header.keys, ...header.args], fail)
-  checkUse(lines, bodyStart === -1 ? lines.length : bodyStart, header, fail)
+  const body = bodyStart === -1 ? lines.length : bodyStart
+  checkUse(lines, body, header, fail)
 
   const script = {
     exportName: stem.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
     name: stem,
     keys: header.keys.map((key) => key.name),
     args: Object.fromEntries(header.args.map((arg) => [arg.name, arg.type])),
-    source: text,
+    source: withNumbers(text, lines.slice(0, body).join('\n').length, header),
   }
   return { script, problems }
 }
@@ -146,22 +148,27 @@ function checkUse(
 
   body.split('\n').forEach((text, index) => {
     const line = bodyStart + index + 1
-    for (const match of text.matchAll(/\b(KEYS|ARGV)\b(?:\s*\[\s*(\d+)\s*\])?/g)) {
-      const kind = match[1] as 'KEYS' | 'ARGV'
-      if (match[2] === undefined) {
+    for (const [whole, kind, name, digits] of text.matchAll(USE) as Iterable<
+      [string, 'KEYS' | 'ARGV', string?, string?]
+    >) {
+      const slots = kind === 'KEYS' ? header.keys : header.args
+      if (name !== undefined) {
+        const number = numberOf(slots, name)
+        if (number === 0) fail(line, `${whole} is used, but the header does not declare it`)
+        else used[kind].add(number)
+      } else if (digits === undefined) {
         variable[kind] ||= line
-        continue
+      } else if (kind === 'ARGV' && Number(digits) >= tail) {
+        used[kind].add(Number(digits))
+      } else {
+        const { name: called } = slots[Number(digits) - 1] ?? {}
+        if (called === undefined) fail(line, `${whole} is used, but the header does not declare it`)
+        else fail(line, `${whole} must be read by its name, ${kind}.${called}`)
       }
-      const number = Number(match[2])
-      used[kind].add(number)
-      const declared = kind === 'KEYS' ? header.keys.length : header.args.length
-      if (number < 1 || (number > declared && !(kind === 'ARGV' && number >= tail)))
-        fail(line, `${kind}[${number}] is used, but the header does not declare it`)
     }
   })
 
-  if (variable.KEYS)
-    fail(variable.KEYS, 'KEYS must be read with plain numbers, so that the header says what each one is')
+  if (variable.KEYS) fail(variable.KEYS, 'KEYS must be read by names, so that the header says what each one is')
   if (variable.ARGV && tail === Infinity)
     fail(variable.ARGV, 'ARGV is read with a variable index, but the header declares no variable tail (ARGV[n..])')
   header.keys.forEach((key, index) => {
@@ -171,6 +178,28 @@ function checkUse(
     const reached = arg.tail ? variable.ARGV > 0 || [...used.ARGV].some((n) => n >= tail) : used.ARGV.has(index + 1)
     if (!reached) fail(arg.line, `ARGV[${index + 1}${arg.tail ? '..' : ''}] ${arg.name} is declared, but never used`)
   })
+}
+
+/** A use of a key or an argument: by its name, by its number, or in another way. */
+const USE = /\b(KEYS|ARGV)\b(?:\.([A-Za-z0-9]+)|\s*\[\s*(\d+)\s*\])?/g
+
+/** The number of a name, 0 if there is none; those of a variable tail have numbers only. */
+function numberOf(slots: readonly Slot[], name: string): number {
+  return 1 + slots.findIndex((slot) => slot.name === name && !slot.tail)
+}
+
+/** The text for Redis, which knows keys and arguments by their numbers. */
+function withNumbers(text: string, bodyStart: number, header: { keys: Slot[]; args: Slot[] }): string {
+  let numbered = text.slice(0, bodyStart)
+  let at = bodyStart
+  for (const use of blankOut(text.slice(bodyStart)).matchAll(USE)) {
+    const [whole, kind, name] = use as unknown as [string, 'KEYS' | 'ARGV', string?]
+    if (name === undefined) continue
+    const start = bodyStart + use.index
+    numbered += `${text.slice(at, start)}${kind}[${numberOf(kind === 'KEYS' ? header.keys : header.args, name)}]`
+    at = start + whole.length
+  }
+  return numbered + text.slice(at)
 }
 
 /** The code with comments and strings blanked out, so that a mention in either is not taken for a use. */

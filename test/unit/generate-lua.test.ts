@@ -17,11 +17,17 @@ const good = `-- Moves one entry, and keeps the others.
 --
 -- returns integer  how many moved,
 --         or nil when there was nothing
-redis.call('zadd', KEYS[1], ARGV[2], 'KEYS[9] in a string') -- ARGV[9] in a comment
-for i = 3, #ARGV do redis.call('rpush', KEYS[2], ARGV[i]) end
-redis.call('publish', ARGV[1], "\\0\\\\ \`\${x}")
+redis.call('zadd', KEYS.timeouts, ARGV.delayMs, 'KEYS.other in a string') -- ARGV.other in a comment
+for i = 3, #ARGV do redis.call('rpush', KEYS.order, ARGV[i]) end
+redis.call('publish', ARGV.channel, "\\0\\\\ \`\${x}")
 return 1
 `
+
+/** What Redis gets. */
+const numbered = good
+  .replace("'zadd', KEYS.timeouts, ARGV.delayMs", "'zadd', KEYS[1], ARGV[2]")
+  .replace("'rpush', KEYS.order", "'rpush', KEYS[2]")
+  .replace("'publish', ARGV.channel", "'publish', ARGV[1]")
 
 const problemsOf = (text: string, file = 'src/store/move-one.lua') => parseScript(file, text).problems
 
@@ -33,7 +39,7 @@ describe('generate-lua', () => {
   })
   afterEach(() => rmSync(dir, { recursive: true }))
 
-  it('turns a header into names, types and the verbatim source', async () => {
+  it('turns a header into names, types and the source with numbers', async () => {
     writeFileSync(join(dir, 'move-one.lua'), good)
     writeFileSync(join(dir, 'another.lua'), '-- Says when it is.\n--\n-- returns text\nreturn redis.call("time")[1]\n')
 
@@ -43,10 +49,10 @@ describe('generate-lua', () => {
     expect(Object.keys(generated)).to.deep.equal(['another', 'moveOne'])
     expect(generated.moveOne).to.deep.equal({
       name: 'move-one',
-      sha1: createHash('sha1').update(good).digest('hex'),
+      sha1: createHash('sha1').update(numbered).digest('hex'),
       keys: ['timeouts', 'order'],
       args: { channel: 'text', delayMs: 'integer', values: 'bytes*' },
-      source: good,
+      source: numbered,
     })
     expect(Object.keys((generated.moveOne as { args: object }).args)).to.deep.equal(['channel', 'delayMs', 'values'])
   })
@@ -112,36 +118,56 @@ describe('generate-lua', () => {
   const cases: [what: string, change: (text: string) => string, problem: string][] = [
     [
       'a number out of order',
-      (t) => t.replace('KEYS[2] order', 'KEYS[3] order').replace("'rpush', KEYS[2]", "'rpush', KEYS[1]"),
+      (t) => t.replace('KEYS[2] order', 'KEYS[3] order').replace("'rpush', KEYS.order", "'rpush', KEYS.timeouts"),
       ':4: KEYS[3] is out of order: KEYS[2] comes next',
     ],
     [
       'a key used but undeclared',
-      (t) => t.replace("'rpush', KEYS[2]", "'rpush', KEYS[2], KEYS[3]"),
+      (t) => t.replace("'rpush', KEYS.order", "'rpush', KEYS.order, KEYS.orders"),
+      ':13: KEYS.orders is used, but the header does not declare it',
+    ],
+    [
+      'a key of a number that is undeclared',
+      (t) => t.replace("'rpush', KEYS.order", "'rpush', KEYS.order, KEYS[3]"),
       ':13: KEYS[3] is used, but the header does not declare it',
+    ],
+    [
+      'a key read by its number',
+      (t) => t.replace("'rpush', KEYS.order", "'rpush', KEYS[2]"),
+      ':13: KEYS[2] must be read by its name, KEYS.order',
+    ],
+    [
+      'an argument read by its number',
+      (t) => t.replace('ARGV.delayMs', 'ARGV[2]'),
+      ':12: ARGV[2] must be read by its name, ARGV.delayMs',
+    ],
+    [
+      'a tail read by its name',
+      (t) => t.replace('ARGV[i]', 'ARGV.values'),
+      ':13: ARGV.values is used, but the header does not declare it',
     ],
     [
       'an argument used but undeclared',
       (t) =>
         t
           .replace(/.*ARGV\[3\.\.\].*\n/, '')
-          .replace('#ARGV', 'ARGV[3]')
+          .replace('#ARGV', 'ARGV.values')
           .replace('ARGV[i]', 'i'),
-      ':12: ARGV[3] is used, but the header does not declare it',
+      ':12: ARGV.values is used, but the header does not declare it',
     ],
     [
       'a key declared but unused',
-      (t) => t.replace("'rpush', KEYS[2]", "'rpush', KEYS[1]"),
+      (t) => t.replace("'rpush', KEYS.order", "'rpush', KEYS.timeouts"),
       ':4: KEYS[2] order is declared, but never used',
     ],
     [
       'an argument declared but unused',
-      (t) => t.replace("KEYS[1], ARGV[2], 'KEYS", "KEYS[1], 5, 'KEYS"),
+      (t) => t.replace("ARGV.delayMs, 'KEYS", "5, 'KEYS"),
       ':7: ARGV[2] delayMs is declared, but never used',
     ],
     [
       'a tail declared but unused',
-      (t) => t.replace(/^for .*\n/m, "redis.call('del', KEYS[2])\n"),
+      (t) => t.replace(/^for .*\n/m, "redis.call('del', KEYS.order)\n"),
       ':8: ARGV[3..] values is declared, but never used',
     ],
     [
@@ -175,8 +201,8 @@ describe('generate-lua', () => {
     ['a tail of keys', (t) => t.replace('KEYS[2] order', 'KEYS[2..] order'), ':4: only ARGV can have a variable tail'],
     [
       'a key read with a variable',
-      (t) => t.replace("'rpush', KEYS[2]", "'rpush', KEYS[i], KEYS[2]"),
-      ':13: KEYS must be read with plain numbers, so that the header says what each one is',
+      (t) => t.replace("'rpush', KEYS.order", "'rpush', KEYS[i], KEYS.order"),
+      ':13: KEYS must be read by names, so that the header says what each one is',
     ],
     [
       'a missing returns line',
@@ -221,7 +247,7 @@ describe('generate-lua', () => {
   })
 
   it('does not count a use in a multi-line string or comment', () => {
-    const text = good.replace('return 1', '--[[ KEYS[7]\nKEYS[8] ]]\nlocal s = [=[ ARGV[9] ]=]\nreturn 1')
+    const text = good.replace('return 1', '--[[ KEYS[7]\nKEYS.other ]]\nlocal s = [=[ ARGV.other ]=]\nreturn 1')
     expect(problemsOf(text)).to.deep.equal([])
   })
 })

@@ -12,8 +12,8 @@
 --
 -- returns the new due time as text, or 0 for a removed entry; nil when there is no such entry; -2 when the new due time
 --   exceeds 2^53-1
-local timeouts, order = KEYS[1], KEYS[2]
-local due, prefix, delay = ARGV[3], ARGV[4], tonumber(ARGV[5])
+local timeouts, order = KEYS.timeouts, KEYS.order
+local due, prefix, delay = ARGV.due, ARGV.prefix, tonumber(ARGV.delayMs)
 
 -- include shared/find-entry.lua
 
@@ -28,7 +28,7 @@ end
 
 local function announceHead()
   local due = tonumber(head()[2])
-  if due then redis.call('PUBLISH', ARGV[1], string.format('%.0f', math.floor(due))) end
+  if due then redis.call('PUBLISH', ARGV.channel, string.format('%.0f', math.floor(due))) end
 end
 
 -- Whether an entry with this due time is the head, of those that are due at `oldest` or later. Counts the earlier entries, and reads only those of its
@@ -51,10 +51,10 @@ if delay < 0 then
   return 0
 end
 
-local now = milliseconds(ARGV[2])
+local now = milliseconds(ARGV.nowMs)
 local newDue = now + delay
 if newDue > 9007199254740991 then return -2 end
 local newDueText = string.format('%.0f', newDue)
 redis.call('ZADD', timeouts, 'XX', newDueText, entry)
-if isHead(entry, newDueText, oldestDue(now, newDue)) then redis.call('PUBLISH', ARGV[1], newDueText) elseif wasHead then announceHead() end
+if isHead(entry, newDueText, oldestDue(now, newDue)) then redis.call('PUBLISH', ARGV.channel, newDueText) elseif wasHead then announceHead() end
 return newDueText

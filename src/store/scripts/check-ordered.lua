@@ -10,7 +10,7 @@
 -- ARGV[3] restore  flag   push a missing one to the right end
 --
 -- returns 1 when it was missing, 0 when it is among them or not pending with this due time any more
-local timeouts, order = KEYS[1], KEYS[2]
+local timeouts, order = KEYS.timeouts, KEYS.order
 
 -- include shared/find-entry.lua
 -- include shared/next-step.lua
@@ -36,7 +36,7 @@ local function isListed(entry)
   return false
 end
 
-local entry = findEntry(timeouts, ARGV[1], ARGV[2])
+local entry = findEntry(timeouts, ARGV.due, ARGV.prefix)
 if not entry or isListed(entry) then return 0 end
-if ARGV[3] == '1' then redis.call('RPUSH', order, entry) end
+if ARGV.restore == '1' then redis.call('RPUSH', order, entry) end
 return 1

@@ -9,9 +9,9 @@
 -- ARGV[2] channel  text  the channel that announces the head of the copied schedule; empty for a list
 --
 -- returns 1 when copied, 0 when there is nothing to copy, a new name is taken, or the names are the same
-if redis.call('EXISTS', KEYS[1]) + redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
-if KEYS[1] == KEYS[3] then return 0 end
-if ARGV[1] == '0' and redis.call('EXISTS', KEYS[3]) + redis.call('EXISTS', KEYS[4]) > 0 then return 0 end
+if redis.call('EXISTS', KEYS.first) + redis.call('EXISTS', KEYS.second) == 0 then return 0 end
+if KEYS.first == KEYS.newFirst then return 0 end
+if ARGV.replace == '0' and redis.call('EXISTS', KEYS.newFirst) + redis.call('EXISTS', KEYS.newSecond) > 0 then return 0 end
 
 local function copy(key, newKey)
   if redis.call('EXISTS', key) == 0 then
@@ -23,10 +23,10 @@ local function copy(key, newKey)
   local remaining = redis.call('PTTL', key)
   redis.call('RESTORE', newKey, remaining < 0 and 0 or math.max(1, remaining), redis.call('DUMP', key), 'REPLACE')
 end
-copy(KEYS[1], KEYS[3])
-if KEYS[2] ~= KEYS[1] then copy(KEYS[2], KEYS[4]) end
-if ARGV[2] ~= '' then
-  local head = redis.call('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  if head[2] then redis.call('PUBLISH', ARGV[2], string.format('%.0f', math.floor(tonumber(head[2])))) end
+copy(KEYS.first, KEYS.newFirst)
+if KEYS.second ~= KEYS.first then copy(KEYS.second, KEYS.newSecond) end
+if ARGV.channel ~= '' then
+  local head = redis.call('ZRANGEBYSCORE', KEYS.newFirst, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if head[2] then redis.call('PUBLISH', ARGV.channel, string.format('%.0f', math.floor(tonumber(head[2])))) end
 end
 return 1

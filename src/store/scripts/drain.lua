@@ -7,7 +7,7 @@
 -- ARGV[3] right  flag     take from the right end
 --
 -- returns the elements, the one nearest to the end first
-local key, count, most, right = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+local key, count, most, right = KEYS.destination, tonumber(ARGV.count), tonumber(ARGV.bytes), ARGV.right == '1'
 
 -- include shared/next-step.lua
 

@@ -10,15 +10,15 @@
 --   present one, none counting as endless
 --
 -- returns 1 when an expiry was set else 0
-local command = ARGV[2] == '1' and 'PEXPIREAT' or 'PEXPIRE'
-local condition = ARGV[3]
+local command = ARGV.absolute == '1' and 'PEXPIREAT' or 'PEXPIRE'
+local condition = ARGV.condition
 
-local remaining = redis.call('PTTL', KEYS[1])
-if remaining == -2 then remaining = redis.call('PTTL', KEYS[2]) end
+local remaining = redis.call('PTTL', KEYS.first)
+if remaining == -2 then remaining = redis.call('PTTL', KEYS.second) end
 if remaining == -2 then return 0 end
 
-local wanted = tonumber(ARGV[1])
-if ARGV[2] == '1' then
+local wanted = tonumber(ARGV.millis)
+if ARGV.absolute == '1' then
   local time = redis.call('TIME')
   wanted = wanted - (time[1] * 1000 + math.floor(time[2] / 1000))
 end
@@ -28,6 +28,6 @@ if condition == 'set' and endless then return 0 end
 if condition == 'greater' and (endless or wanted <= remaining) then return 0 end
 if condition == 'less' and not endless and wanted >= remaining then return 0 end
 
-redis.call(command, KEYS[1], ARGV[1])
-redis.call(command, KEYS[2], ARGV[1])
+redis.call(command, KEYS.first, ARGV.millis)
+redis.call(command, KEYS.second, ARGV.millis)
 return 1

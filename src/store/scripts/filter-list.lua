@@ -13,9 +13,9 @@
 --
 -- returns {elements removed, `skip` of the next page or -1 when this was the last, and from 0 on the positions in
 --   `elements` of those that were found}
-local key = KEYS[1]
-local skip, page, most = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local retain, mark = ARGV[4] == '1', ARGV[5]
+local key = KEYS.destination
+local skip, page, most = tonumber(ARGV.skip), tonumber(ARGV.page), tonumber(ARGV.bytes)
+local retain, mark = ARGV.retain == '1', ARGV.mark
 
 -- include shared/next-step.lua
 

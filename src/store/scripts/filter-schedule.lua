@@ -17,10 +17,10 @@
 --
 -- returns {entries removed, 1 when this was the last page else 0, score and bytes of the entry behind which the next page
 --   starts, and from 0 on the positions in `payloads` of those that were found}
-local timeouts, order = KEYS[1], KEYS[2]
-local score, after = ARGV[1], ARGV[2]
-local page, most, budget = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[7])
-local ordered, remove = ARGV[5] == '1', ARGV[6]
+local timeouts, order = KEYS.timeouts, KEYS.order
+local score, after = ARGV.afterScore, ARGV.after
+local page, most, budget = tonumber(ARGV.page), tonumber(ARGV.bytes), tonumber(ARGV.budgetUs)
+local ordered, remove = ARGV.ordered == '1', ARGV.remove
 
 -- include shared/microseconds.lua
 

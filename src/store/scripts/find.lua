@@ -12,10 +12,10 @@
 -- ARGV[6] remove   flag     remove the first match
 --
 -- returns {1 when found else 0, index of the next page or -1 when this was the last or the search is over}
-local timeouts, order = KEYS[1], KEYS[2]
-local tail, from, page, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local timeouts, order = KEYS.timeouts, KEYS.order
+local tail, from, page, most = ARGV.tail, tonumber(ARGV.from), tonumber(ARGV.page), tonumber(ARGV.bytes)
 local command, key = 'ZRANGE', timeouts
-if ARGV[5] == '1' then command, key = 'LRANGE', order end
+if ARGV.ordered == '1' then command, key = 'LRANGE', order end
 
 -- include shared/next-step.lua
 
@@ -32,7 +32,7 @@ while examined < page and bytes < most do
   local entries = redis.call(command, key, from + examined, from + examined + step - 1)
   for _, entry in ipairs(entries) do
     if matches(entry) then
-      if ARGV[6] == '1' then
+      if ARGV.remove == '1' then
         redis.call('LREM', order, 1, entry)
         redis.call('ZREM', timeouts, entry)
       end

@@ -13,8 +13,8 @@
 --
 -- returns {elements examined, those of them that are in no schedule, and for each other one that can be read its id with
 --   the length before it or, in the old format, alone}
-local timeouts, order, quarantine = KEYS[1], KEYS[2], KEYS[3]
-local from, page, setAside, mark = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
+local timeouts, order, quarantine = KEYS.timeouts, KEYS.order, KEYS.quarantine
+local from, page, setAside, mark = tonumber(ARGV.from), tonumber(ARGV.page), ARGV.setAside == '1', ARGV.mark
 
 -- include shared/entry-layout.lua
 

@@ -11,7 +11,7 @@
 -- returns {due time and `skip` of the next page, or "" and 0 when this was the last, entries with a negative due time,
 --   others that cannot be read, those of them that are due, entries of the old format, and then for each that should be
 --   in the order list its due time, and its id with the length before it or, in the old format, alone}
-local timeouts, due, skip, page = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local timeouts, due, skip, page = KEYS.timeouts, ARGV.due, tonumber(ARGV.skip), tonumber(ARGV.page)
 
 -- include shared/entry-layout.lua
 

@@ -8,8 +8,8 @@
 -- ARGV[2] exactly  flag     move nothing when there are fewer
 --
 -- returns the elements that were moved
-local source, target, count = KEYS[1], KEYS[2], tonumber(ARGV[1])
-if ARGV[2] == '1' and redis.call('LLEN', source) < count then return {} end
+local source, target, count = KEYS.source, KEYS.target, tonumber(ARGV.count)
+if ARGV.exactly == '1' and redis.call('LLEN', source) < count then return {} end
 local elements = redis.call('LRANGE', source, 0, count - 1)
 if #elements == 0 then return elements end
 redis.call('RPUSH', target, unpack(elements))

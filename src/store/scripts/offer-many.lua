@@ -14,17 +14,17 @@
 -- returns {now, number of an entry, what became of it, ...} as texts; entries are counted from 0, and only those are named
 --   that were not simply added: -1 when another message has the same bytes (draw a new id); -2 when the due time exceeds
 --   2^53-1; the due time of one that was there already
-local timeouts, order = KEYS[1], KEYS[2]
-local channel, ordered, resent = ARGV[1], ARGV[3] == '1', ARGV[4] == '1'
+local timeouts, order = KEYS.timeouts, KEYS.order
+local channel, ordered, resent = ARGV.channel, ARGV.ordered == '1', ARGV.resent == '1'
 local MAX = 9007199254740991
 
 -- include shared/milliseconds.lua
 
 -- include shared/oldest-due.lua
 
-local now = milliseconds(ARGV[2])
+local now = milliseconds(ARGV.nowMs)
 
-local nowText, entries, delays, last = string.format('%.0f', now), ARGV, ARGV[5], #ARGV
+local nowText, entries, delays, last = string.format('%.0f', now), ARGV, ARGV.delays, #ARGV
 local isForAll = not string.find(delays, ',', 1, true)
 local reply, added
 local earliest, alike -- due time of those that were added, and how many have it

@@ -16,8 +16,8 @@
 -- returns the due time as text, because clients round integers just below 2^53; -1 when another message has the same
 --   bytes (draw a new id); -2 when the due time exceeds 2^53-1; -3 for a repetition that comes too late to know whether
 --   an earlier attempt was delivered or never arrived
-local timeouts, order = KEYS[1], KEYS[2]
-local channel, entry = ARGV[1], ARGV[4]
+local timeouts, order = KEYS.timeouts, KEYS.order
+local channel, entry = ARGV.channel, ARGV.entry
 
 local function serverTime()
   local time = redis.call('TIME')
@@ -26,7 +26,7 @@ end
 
 -- include shared/oldest-due.lua
 
-local undeliveredUntil = tonumber(ARGV[6])
+local undeliveredUntil = tonumber(ARGV.undeliveredUntilMs)
 if undeliveredUntil >= 0 then
   local score = redis.call('ZSCORE', timeouts, entry)
   if score then
@@ -38,14 +38,14 @@ if undeliveredUntil >= 0 then
   if serverTime() >= undeliveredUntil then return -3 end
 end
 
-local now = tonumber(ARGV[2])
+local now = tonumber(ARGV.nowMs)
 if now < 0 then now = serverTime() end
-local due = now + tonumber(ARGV[3])
+local due = now + tonumber(ARGV.delayMs)
 if due > 9007199254740991 then return -2 end
 local dueText = string.format('%.0f', due)
 
 if redis.call('ZADD', timeouts, 'NX', dueText, entry) == 0 then return -1 end
-if ARGV[5] == '1' then
+if ARGV.ordered == '1' then
   local pushed = redis.pcall('RPUSH', order, entry)
   if type(pushed) == 'table' and pushed.err then
     redis.call('ZREM', timeouts, entry)
@@ -61,7 +61,7 @@ if isHead then
   local published = redis.pcall('PUBLISH', channel, dueText)
   if type(published) == 'table' and published.err then -- the user may not publish: no client would transfer the entry in time
     redis.call('ZREM', timeouts, entry)
-    if ARGV[5] == '1' then redis.call('LTRIM', order, 0, -2) end -- checks a right that transfers need too
+    if ARGV.ordered == '1' then redis.call('LTRIM', order, 0, -2) end -- checks a right that transfers need too
     return published
   end
 end

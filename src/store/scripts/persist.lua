@@ -4,6 +4,6 @@
 -- KEYS[2] second  any  the other key; the same again if the object has one key
 --
 -- returns 1 when one of them would have expired else 0
-local first = redis.call('PERSIST', KEYS[1])
-local second = redis.call('PERSIST', KEYS[2])
+local first = redis.call('PERSIST', KEYS.first)
+local second = redis.call('PERSIST', KEYS.second)
 return math.max(first, second)

@@ -10,7 +10,7 @@
 -- ARGV[1] ordered  flag  the entry that was offered last; otherwise the one that is due last
 --
 -- returns the payload, or nil when nothing is pending
-local timeouts, order, target, quarantine = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local timeouts, order, target, quarantine = KEYS.timeouts, KEYS.order, KEYS.target, KEYS.quarantine
 local SHORT = 1000 -- the longest order list that is walked for an unreadable entry
 local isShort = redis.call('LLEN', order) <= SHORT -- a key of another type fails before any change
 
@@ -19,7 +19,7 @@ local isShort = redis.call('LLEN', order) <= SHORT -- a key of another type fail
 local passed = 0 -- unreadable entries at the end that the quarantine did not take, and that stay
 for _ = 1, 1000 do -- the most entries that one script skips
   local entry
-  if ARGV[1] == '1' then
+  if ARGV.ordered == '1' then
     entry = redis.call('LINDEX', order, -1 - passed)
   else
     entry = redis.call('ZRANGE', timeouts, -1 - passed, -1 - passed)[1]
@@ -38,7 +38,7 @@ for _ = 1, 1000 do -- the most entries that one script skips
   if stays then
     passed = passed + 1
   else
-    if inOrder or ARGV[1] == '1' or (not start and isShort) then redis.call('LREM', order, -1, entry) end
+    if inOrder or ARGV.ordered == '1' or (not start and isShort) then redis.call('LREM', order, -1, entry) end
     redis.call('ZREM', timeouts, entry)
     if pending and start then return string.sub(entry, start) end
   end

@@ -11,8 +11,8 @@
 -- ARGV[4] budgetUs  integer  after this many microseconds the script searches the order list for no other entry
 --
 -- returns the packed entries
-local timeouts, order = KEYS[1], KEYS[2]
-local count, most, budget = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local timeouts, order = KEYS.timeouts, KEYS.order
+local count, most, budget = tonumber(ARGV.count), tonumber(ARGV.bytes), tonumber(ARGV.budgetUs)
 local SHORT = 1000 -- the longest order list that is walked for an unreadable entry
 
 -- include shared/next-step.lua
@@ -24,7 +24,7 @@ local SHORT = 1000 -- the longest order list that is walked for an unreadable en
 local started = microseconds()
 
 local taken, bytes = {}, 0
-if ARGV[3] == '0' then
+if ARGV.ordered == '0' then
   local listed = redis.call('LLEN', order)
   local isOver = false
   local step = 8

@@ -8,7 +8,7 @@
 -- ARGV[3..] ids   text*  of entries
 --
 -- returns {how many of the entries the group had read and not acknowledged, the number of groups or 0 without `trim`}
-local config, changes = KEYS[1], KEYS[2]
+local config, changes = KEYS.config, KEYS.changes
 
 -- include shared/change-log.lua
 
@@ -16,8 +16,8 @@ local config, changes = KEYS[1], KEYS[2]
 
 -- include shared/trim-changes.lua
 
-local done = #ARGV > 2 and redis.call('XACK', changes, ARGV[1], unpack(ARGV, 3)) or 0
+local done = #ARGV > 2 and redis.call('XACK', changes, ARGV.group, unpack(ARGV, 3)) or 0
 local log = logOf(config)
 local groups = 0
-if ARGV[2] == '1' and log and log.keep == 'g' then groups = trimChanges(changes) end
+if ARGV.trim == '1' and log and log.keep == 'g' then groups = trimChanges(changes) end
 return {done, groups}

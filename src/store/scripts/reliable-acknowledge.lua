@@ -25,7 +25,7 @@
 --   bytes, or nothing
 --
 -- returns for each message 1, or 0 when it was no longer the caller's; for at least one message
-local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local messages, deliveries, failures, inFlight = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.inFlight
 
 -- include shared/milliseconds.lua
 
@@ -53,8 +53,8 @@ local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS
 
 -- include shared/whole-messages.lua
 
-local now = milliseconds(ARGV[1])
-local STEP = ARGV[3] == '1' and 3 or 2
+local now = milliseconds(ARGV.nowMs)
+local STEP = ARGV.withResults == '1' and 3 or 2
 local count = math.floor((#ARGV - 3) / STEP)
 if count == 0 then return {} end
 -- local names, and no `#` in the loops: acknowledgements are half of Redis's work for a worker
@@ -88,7 +88,7 @@ for n = 1, count do
   end
 end
 if held > 0 then
-  local settings = stored(KEYS[5], 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency', 'batched')
+  local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency', 'batched')
   local wasAtLimit = isAtLimit(settings, inFlight, now)
   redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))
@@ -102,7 +102,7 @@ if held > 0 then
       local attempts = attemptsOf(ARGV[place + 1])
       records[n] = string.format('%.0f,%d,', now, attempts) .. string.sub(result, 1, 1) .. '\n' .. string.sub(result, 2)
     end
-    keepCompleted(KEYS[7], KEYS[8], ids, records, now, most, age and now - age)
+    keepCompleted(KEYS.completed, KEYS.completedAt, ids, records, now, most, age and now - age)
     publishEnds(messages, ids)
   end
   local log = openLog(settings.changes)
@@ -114,10 +114,10 @@ if held > 0 then
 
 -- include shared/batches.lua
 
-    leaveBatches({key = KEYS[14], at = KEYS[15], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ids, 'completed')
+    leaveBatches({key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ids, 'completed')
   end
-  writeChanges(log, KEYS[6], KEYS[5], ARGV[2])
-  local groups = openGroups({inFlight = inFlight, schedule = KEYS[9], order = KEYS[10], turns = KEYS[11], wakes = KEYS[12], states = KEYS[13]}, KEYS[5], now)
+  writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)
+  local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
   local _, areCalled = pcall(refreshGroups, groups, names, ended) -- a key of another type prevents no acknowledgement
   wasAtLimit = wasAtLimit or areCalled == true
   if wasAtLimit then publishSlot(messages, now) end

@@ -42,10 +42,10 @@
 -- returns {now as text, the outcome of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
 --   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large,
 --   -6 the groups have left too many changes unread, -7 the batch is closed, -8 batches cannot be counted: a key is of another type
-local messages, deliveries, failures, config, once, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local due = {KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[19]}
-local channel, existing, resent, durable = ARGV[1], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
-local changes, client, batchName = KEYS[18], ARGV[6], ARGV[7]
+local messages, deliveries, failures, config, once, inFlight, ticks = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.config, KEYS.once, KEYS.inFlight, KEYS.ticks
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
+local channel, existing, resent, durable = ARGV.channel, ARGV.existing, ARGV.resent == '1', ARGV.durable == '1'
+local changes, client, batchName = KEYS.changes, ARGV.client, ARGV.batch
 local MAX = 9007199254740991
 local TOGETHER = 10
 
@@ -75,9 +75,9 @@ local TOGETHER = 10
 
 -- include shared/left-behind.lua
 
-local now = milliseconds(ARGV[2])
+local now = milliseconds(ARGV.nowMs)
 local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency', 'grouped', 'batched')
-local groups = openGroups({inFlight = inFlight, schedule = KEYS[19], order = KEYS[20], turns = KEYS[21], wakes = KEYS[22], states = KEYS[23]}, config, now)
+local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, config, now)
 local isPaused, maxSize, maxBytes = settings.addPaused == '1', setting(settings.maxSize, 1), setting(settings.maxMessageBytes, 1)
 local delayOfAll, ttlOfAll = setting(settings.delay, 0) or 0, setting(settings.timeToLive, 1)
 local log = settings.changes and openLog(settings.changes)
@@ -99,7 +99,7 @@ if batchName ~= '' or settings.batched then
 
 -- include shared/batches.lua
 
-  local batches = {key = KEYS[24], at = KEYS[25], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
+  local batches = {key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
 
   -- before any change, so that no message of the batch exists without being counted
   if batchName ~= '' then
@@ -158,7 +158,7 @@ for at = 8, #ARGV, 3 do
   details[text], ids[#ids + 1] = detail, ARGV[at]
   if not first or detail.visible < first then first = detail.visible end
 end
-if first and first <= MAX and not isRefused and not noBatch then announce({inFlight, settings.grouped and KEYS[22] or inFlight, unpack(due, 1, 10)}, ticks, channel, first, now) end
+if first and first <= MAX and not isRefused and not noBatch then announce({inFlight, settings.grouped and KEYS.groupWakes or inFlight, unpack(due, 1, 10)}, ticks, channel, first, now) end
 
 -- Whether no poll can claim a message any more, though none has removed it yet; a consumer that has it may still handle it.
 local function isOver(record, visible, isTaken)

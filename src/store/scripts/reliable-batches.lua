@@ -9,7 +9,7 @@ local LONGEST_COUNTS = 160
 
 local reply = {}
 for n, name in ipairs(ARGV) do
-  local isShort = redis.call('HSTRLEN', KEYS[1], 'b' .. name) <= LONGEST_COUNTS
-  reply[n] = isShort and redis.call('HGET', KEYS[1], 'b' .. name) or ''
+  local isShort = redis.call('HSTRLEN', KEYS.batches, 'b' .. name) <= LONGEST_COUNTS
+  reply[n] = isShort and redis.call('HGET', KEYS.batches, 'b' .. name) or ''
 end
 return reply

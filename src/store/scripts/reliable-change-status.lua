@@ -7,7 +7,7 @@
 --   there until adding is refused or 0, how many groups there are, then for each of at most 100 of at most 1,000 groups six: its name, how many entries it has read and not
 --   acknowledged, how many it has not read or -1 when the server does not say it, the first it has not acknowledged or "", its consumers,
 --   for how many ms none of these has asked for entries or -1 where there are none or too many to look at}
-local config, changes = KEYS[1], KEYS[2]
+local config, changes = KEYS.config, KEYS.changes
 
 -- include shared/change-log.lua
 

@@ -30,16 +30,16 @@
 -- ARGV[1] client  text  the caller
 --
 -- returns how many of the first fifteen keys existed
-local config, changes = KEYS[18], KEYS[19]
+local config, changes = KEYS.config, KEYS.changes
 
 -- include shared/change-log.lua
 
-local gone = redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
-  KEYS[12], KEYS[13], KEYS[14], KEYS[15])
-redis.call('UNLINK', KEYS[16], KEYS[17], KEYS[20], KEYS[21], KEYS[22], KEYS[23], KEYS[24], KEYS[25], KEYS[26])
+local gone = redis.call('UNLINK', KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.once, KEYS.inFlight, KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5,
+  KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9)
+redis.call('UNLINK', KEYS.completed, KEYS.completedAt, KEYS.due10, KEYS.groupOrder, KEYS.groupTurns, KEYS.groupWakes, KEYS.groups, KEYS.batches, KEYS.batchesAt)
 local log = gone > 0 and logOf(config)
 if log then
   noteChange(log, 'c,,,', '')
-  writeChanges(log, changes, config, ARGV[1])
+  writeChanges(log, changes, config, ARGV.client)
 end
 return gone

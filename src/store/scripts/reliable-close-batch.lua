@@ -16,7 +16,7 @@
 -- ARGV[5] size    integer  bytes of its payload
 --
 -- returns {0, or -5 when the payload is too large and nothing was changed, the counts of the batch}
-local messages, config, inFlight, deliveries = KEYS[1], KEYS[2], KEYS[3], KEYS[7]
+local messages, config, inFlight, deliveries = KEYS.messages, KEYS.config, KEYS.inFlight, KEYS.deliveries
 
 -- include shared/milliseconds.lua
 
@@ -36,29 +36,29 @@ local messages, config, inFlight, deliveries = KEYS[1], KEYS[2], KEYS[3], KEYS[7
 
 -- include shared/batches.lua
 
-local now, name = milliseconds(ARGV[1]), ARGV[3]
+local now, name = milliseconds(ARGV.nowMs), ARGV.name
 -- fails, before any change, if a key is of another type
-redis.call('HLEN', KEYS[5])
+redis.call('HLEN', KEYS.batches)
 redis.call('HLEN', messages)
 redis.call('ZCARD', inFlight)
 redis.call('HLEN', config)
 local settings = stored(config, 'changes', 'maxMessageBytes', 'batched')
 local log = openLog(settings.changes)
-local batches = {key = KEYS[5], at = KEYS[6], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
+local batches = {key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
 local found = readBatch(batches, name)
 local batch = found or newBatch(now)
 local isNew = batch.state == 'o'
 if isNew then
   local maxBytes = setting(settings.maxMessageBytes, 1)
-  if maxBytes and tonumber(ARGV[5]) > maxBytes then return {-5, ''} end
+  if maxBytes and tonumber(ARGV.size) > maxBytes then return {-5, ''} end
   if not settings.batched then redis.call('HSET', config, 'batched', '1') end
-  if ARGV[4] ~= '' then redis.call('HSET', batches.key, 'l' .. name, ARGV[4]) end
+  if ARGV.last ~= '' then redis.call('HSET', batches.key, 'l' .. name, ARGV.last) end
   if not found then countUnfinished(batches, 1) end
   batch.state, batch.closed = 'c', string.format('%.0f', now)
 end
 if batch.state == 'c' and (batch.pending == 0 or isNew) then
   putBatch(batches, name, batch)
   forgetBatches(batches)
-  writeChanges(log, KEYS[4], config, ARGV[2])
+  writeChanges(log, KEYS.changes, config, ARGV.client)
 end
 return {0, countsOf(batch)}

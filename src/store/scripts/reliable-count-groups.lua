@@ -9,7 +9,7 @@
 -- ARGV[2..] names  bytes*
 --
 -- returns for each group five: visible, delayed, claims, claims that its rate counts, 1 if it is paused
-local order, pauses = KEYS[2], KEYS[4]
+local order, pauses = KEYS.groupOrder, KEYS.groupPauses
 
 -- include shared/milliseconds.lua
 
@@ -25,8 +25,8 @@ local order, pauses = KEYS[2], KEYS[4]
 
 -- include shared/groups.lua
 
-local now = milliseconds(ARGV[1])
-local groups, names = openGroups({order = order, states = KEYS[3], pauses = pauses}, KEYS[1], now), {}
+local now = milliseconds(ARGV.nowMs)
+local groups, names = openGroups({order = order, states = KEYS.groups, pauses = pauses}, KEYS.config, now), {}
 for at = 2, #ARGV do names[at - 1] = ARGV[at] end
 local of = groupFunctions()
 local texts, reply = of.statesOf(groups, names), {}

@@ -21,8 +21,8 @@
 --
 -- returns {now as text, all, visible, delayed, in flight, dead letters, when the first is or was visible as text or "", 1 if adding is
 --   paused, 1 if polling is paused, the numbers of the tasks whose messages are or can be set aside}
-local messages, config, inFlight = KEYS[1], KEYS[2], KEYS[4]
-local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
+local messages, config, inFlight = KEYS.messages, KEYS.config, KEYS.inFlight
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
 
 -- include shared/milliseconds.lua
 
@@ -32,7 +32,7 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/names.lua
 
-local now = milliseconds(ARGV[1])
+local now = milliseconds(ARGV.nowMs)
 local visible, delayed = redis.call('ZCOUNT', inFlight, '-inf', now), 0
 local held = redis.call('ZCARD', inFlight) - visible
 for _, schedule in ipairs(due) do
@@ -95,7 +95,7 @@ end
 
 if settings.tasks then
   local known = namesOf(aside.resumed, function(many, from)
-    return redis.call('ZRANGEBYSCORE', KEYS[16], 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', from, many)
+    return redis.call('ZRANGEBYSCORE', KEYS.taskPauses, 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', from, many)
   end, 2)
   for n = 2, #known, 2 do list(math.floor(tonumber(known[n])) % aside.resumed) end
   for _, schedule in ipairs(due) do
@@ -122,7 +122,7 @@ end
 local ended = tonumber(redis.call('ZRANGE', inFlight, 0, 0, 'WITHSCORES')[2])
 if ended and ended <= now and (not first or ended < first) then first = ended end -- visible since then
 return {
-  string.format('%.0f', now), redis.call('HLEN', messages), visible, delayed, held, redis.call('HLEN', KEYS[3]),
+  string.format('%.0f', now), redis.call('HLEN', messages), visible, delayed, held, redis.call('HLEN', KEYS.deadMessages),
   first and string.format('%.0f', first) or '', settings.addPaused == '1' and 1 or 0, settings.pollPaused == '1' and 1 or 0,
   numbers
 }

@@ -13,7 +13,7 @@
 -- returns {1 when the queue keeps completed messages, then for each id two: "w" while the message is in the queue, "c" when it was completed,
 --   "d" when it is a dead letter, "g" when there is nothing of it; and what is kept of a completed one, or the failures of a dead letter}; for
 --   at least one id
-local messages, completed, deadMessages, deadFailures = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local messages, completed, deadMessages, deadFailures = KEYS.messages, KEYS.completed, KEYS.deadMessages, KEYS.deadFailures
 local BYTES = 1048576 -- the most bytes of one reply, except for the first result
 
 -- include shared/milliseconds.lua
@@ -22,10 +22,10 @@ local BYTES = 1048576 -- the most bytes of one reply, except for the first resul
 
 -- include shared/failures.lua
 
-local settings = stored(KEYS[5], 'keepCompleted', 'keepCompletedFor')
+local settings = stored(KEYS.config, 'keepCompleted', 'keepCompletedFor')
 local age = setting(settings.keepCompletedFor, 1)
-local oldest = age and milliseconds(ARGV[1]) - age
-local onlyCompleted = ARGV[2] == '1'
+local oldest = age and milliseconds(ARGV.nowMs) - age
+local onlyCompleted = ARGV.onlyCompleted == '1'
 
 -- Whether a record is still kept: one that is too old stays until the next acknowledgement removes it.
 local function isKept(record)

@@ -25,8 +25,8 @@
 -- ARGV[5..] handled     bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
 -- returns for each message when its visibility ends now as text, or "" when it was no longer the caller's
-local deliveries, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]}
+local deliveries, config, inFlight, ticks = KEYS.deliveries, KEYS.config, KEYS.inFlight, KEYS.ticks
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9}
 
 -- include shared/milliseconds.lua
 
@@ -46,12 +46,12 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 
 -- include shared/longest-visibility.lua
 
-local now = milliseconds(ARGV[2])
-local visibility = tonumber(ARGV[3])
+local now = milliseconds(ARGV.nowMs)
+local visibility = tonumber(ARGV.visibilityMs)
 if visibility < 0 then visibility = setting(stored(config, 'visibilityTimeout').visibilityTimeout, 1, LONGEST_VISIBILITY) or 30000 end
 local ending = math.min(now + math.min(visibility, LONGEST_VISIBILITY), 9007199254740991)
 local text, early = string.format('%.0f', ending), beforehand(ending)
-local begun = 5 + 2 * tonumber(ARGV[4]) -- the first message that is being handled
+local begun = 5 + 2 * tonumber(ARGV.unbegun) -- the first message that is being handled
 local reply, changes, endsEarlier = {}, {}, false
 for at = 5, #ARGV, 2 do
   local member, delivery = ARGV[at], ARGV[at + 1]
@@ -68,7 +68,7 @@ end
 if #changes > 0 then
   -- an earlier end may be the first of all; at its limit the queue waits for that, however many messages are visible
   local isFull = endsEarlier and isAtLimit(stored(config, 'concurrency'), inFlight, now)
-  announce(isFull and {inFlight} or {inFlight, KEYS[15], unpack(due)}, ticks, ARGV[1], ending, now)
+  announce(isFull and {inFlight} or {inFlight, KEYS.groupWakes, unpack(due)}, ticks, ARGV.channel, ending, now)
   bypassOomCheck(inFlight)
   redis.call('ZADD', inFlight, 'XX', unpack(changes))
 end

@@ -10,8 +10,8 @@
 -- ARGV[5] bytes     integer  read no more once the entries have this many bytes
 --
 -- returns for each entry two: its id, and its value, 0 where no script has written it, or 1 where it is gone
-local changes, group, after = KEYS[1], ARGV[1], ARGV[3]
-local left, most = tonumber(ARGV[4]), tonumber(ARGV[5])
+local changes, group, after = KEYS.changes, ARGV.group, ARGV.after
+local left, most = tonumber(ARGV.count), tonumber(ARGV.bytes)
 local PAGE = 8
 
 local function read(count)
@@ -19,7 +19,7 @@ local function read(count)
   if group == '' then
     found = redis.call('XREAD', 'COUNT', count, 'STREAMS', changes, after)
   else
-    found = redis.call('XREADGROUP', 'GROUP', group, ARGV[2], 'COUNT', count, 'STREAMS', changes, after)
+    found = redis.call('XREADGROUP', 'GROUP', group, ARGV.consumer, 'COUNT', count, 'STREAMS', changes, after)
   end
   return found and found[1] and found[1][2] or {}
 end

@@ -21,8 +21,8 @@
 --
 -- returns {now as text, then for each id -1 when there is no such message, or six: priority, when it is or was visible again, 1 in flight,
 --   attempts, failures, record}; for at least one id
-local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
+local messages, deliveries, failures, inFlight = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.inFlight
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
 
 -- include shared/milliseconds.lua
 
@@ -35,7 +35,7 @@ local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KE
 -- include shared/failures.lua
 
 local BYTES = 1048576 -- the most bytes of records in one reply, except for the first record
-local now = milliseconds(ARGV[1])
+local now = milliseconds(ARGV.nowMs)
 local reply, bytes = {string.format('%.0f', now)}, 0
 for at = 2, #ARGV do
   local id = ARGV[at]

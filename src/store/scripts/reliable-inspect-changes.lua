@@ -6,7 +6,7 @@
 --
 -- returns {how many were examined, how many of them no script has written}
 local foreign = 0
-local entries = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', ARGV[1])
+local entries = redis.call('XREVRANGE', KEYS.changes, '+', '-', 'COUNT', ARGV.count)
 for _, entry in ipairs(entries) do
   local fields = entry[2]
   local isOurs = #fields == 2 and fields[1] == 'changes' and string.find(string.sub(fields[2], 1, 200), '^[%w_-]+ [%w_-]+\n')

@@ -11,9 +11,9 @@
 -- returns {the cursor of the next page, nothing after the last, names}
 -- include shared/names.lua
 
-local order, states, pauses = KEYS[1], KEYS[2], KEYS[3]
-local count, LONGEST, SCANNED, MOST_BYTES = tonumber(ARGV[2]), 255, 8, 1048576
-local phase, from = string.match(ARGV[1], '^(.)(.*)$')
+local order, states, pauses = KEYS.groupOrder, KEYS.groups, KEYS.groupPauses
+local count, LONGEST, SCANNED, MOST_BYTES = tonumber(ARGV.count), 255, 8, 1048576
+local phase, from = string.match(ARGV.cursor, '^(.)(.*)$')
 local reply = {''}
 
 local function isWaiting(group)

@@ -7,7 +7,7 @@
 --
 -- returns {how many claims the groups have by their counts, how many there are at most, the group with most, its claims}; with -1 for the
 --   first where nothing was looked at
-local inFlight, states, most = KEYS[1], KEYS[2], tonumber(ARGV[1])
+local inFlight, states, most = KEYS.inFlight, KEYS.groups, tonumber(ARGV.most)
 local LONGEST_GROUP, LONGEST_STATE = 255, 1200
 
 if redis.call('HLEN', states) > most then return {-1, 0, '', 0} end

@@ -43,8 +43,8 @@
 -- returns {messages moved, messages skipped because the other queue has their ids, ids without a message that were removed from the
 --   schedule: the ones after them are not examined, ids not examined because those before them are large, without `ids` 1 for any
 --   number}; {-6, 0, 0, 0} when the groups of the other queue have left too many changes unread
-local messages, deliveries, failures, due = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local targetMessages, targetDue = KEYS[5], KEYS[6]
+local messages, deliveries, failures, due = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.due
+local targetMessages, targetDue = KEYS.targetMessages, KEYS.targetDue
 
 -- include shared/milliseconds.lua
 
@@ -70,23 +70,23 @@ local targetMessages, targetDue = KEYS[5], KEYS[6]
 
 -- include shared/left-behind.lua
 
-local now = milliseconds(ARGV[2])
+local now = milliseconds(ARGV.nowMs)
 local LOOKS = 1000 -- the most ids to examine, so that the script ends soon
 local moved, passed, gone, rest, arrived = 0, 0, 0, 0, {}
-local settings = stored(KEYS[7], 'changes', 'keepCompleted', 'grouped', 'batched')
-local targetSettings = stored(KEYS[9], 'grouped')
-local groups = openGroups({schedule = KEYS[13], order = KEYS[14], turns = KEYS[15], wakes = KEYS[16], states = KEYS[17], inFlight = KEYS[23]}, KEYS[7], now)
-local targetGroups = openGroups({schedule = KEYS[18], order = KEYS[19], turns = KEYS[20], wakes = KEYS[21], states = KEYS[22], inFlight = KEYS[24]}, KEYS[9], now)
+local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'grouped', 'batched')
+local targetSettings = stored(KEYS.targetConfig, 'grouped')
+local groups = openGroups({schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups, inFlight = KEYS.inFlight}, KEYS.config, now)
+local targetGroups = openGroups({schedule = KEYS.targetDue10, order = KEYS.targetGroupOrder, turns = KEYS.targetGroupTurns, wakes = KEYS.targetGroupWakes, states = KEYS.targetGroups, inFlight = KEYS.targetInFlight}, KEYS.targetConfig, now)
 local log = openLog(settings.changes)
 -- before any change: later an error would leave a message in both queues
 if settings.grouped then
   for _, key in ipairs({groups.order, targetGroups.order, targetGroups.schedule}) do redis.call('ZCARD', key) end
 end
 local ended = (settings.keepCompleted or settings.batched) and {}
-local targetLog = logOf(KEYS[9])
-if isBehind(targetLog, KEYS[10]) then return {-6, 0, 0, 0} end
-local kind, at = ARGV[7] == '1' and 'b' or 'a', string.format('%.0f', now)
-local targetHead, groupedHead = changeHead(kind, nil, at, ARGV[6]), changeHead(kind, nil, at, 0)
+local targetLog = logOf(KEYS.targetConfig)
+if isBehind(targetLog, KEYS.targetChanges) then return {-6, 0, 0, 0} end
+local kind, at = ARGV.isRedriven == '1' and 'b' or 'a', string.format('%.0f', now)
+local targetHead, groupedHead = changeHead(kind, nil, at, ARGV.priority), changeHead(kind, nil, at, 0)
 
 local mostBytes = targetLog and targetLog.records and MOST_RECORDED_BYTES or MOST_BYTES
 
@@ -106,10 +106,10 @@ local function moveOne(id)
   if isTooMuch(messages, id, mostBytes) then return true end
   local record = redis.call('HGET', messages, id)
   -- the record after steps that can fail: an id with a record in the other queue is skipped from then on
-  if moved == 0 then redis.call('PUBLISH', ARGV[1], string.format('%.0f', now)) end
+  if moved == 0 then redis.call('PUBLISH', ARGV.targetChannel, string.format('%.0f', now)) end
   local _, _, _, _, group = readMeta(record)
   if group then
-    if targetSettings.grouped ~= '1' then redis.call('HSET', KEYS[9], 'grouped', '1') end
+    if targetSettings.grouped ~= '1' then redis.call('HSET', KEYS.targetConfig, 'grouped', '1') end
     targetSettings.grouped = '1'
     addToGroup(targetGroups, group, now, id)
     refreshGroup(targetGroups, group)
@@ -128,7 +128,7 @@ local function moveOne(id)
   redis.pcall('HDEL', failures, id)
   moved, arrived[#arrived + 1] = moved + 1, id
   noteEnded(ended, id)
-  if log then noteChange(log, 'm,,,', id, ARGV[5]) end
+  if log then noteChange(log, 'm,,,', id, ARGV.targetName) end
   if targetLog then noteChange(targetLog, group and groupedHead or targetHead, id, targetLog.records and record) end
 end
 
@@ -140,7 +140,7 @@ if #ARGV > 7 then
     end
   end
 else
-  local count = tonumber(ARGV[3])
+  local count = tonumber(ARGV.count)
   -- Moves the first messages of a schedule; those that stay must not hold up the next ones. In steps, because ids of other programs can be of any size.
   local function moveFirst(schedule)
     local looked, stays, bytes, step = 0, 0, 0, 4
@@ -161,23 +161,23 @@ else
     end
   end
   moveFirst(due)
-  if settings.grouped and ARGV[6] == '0' and moved < count and rest == 0 then moveFirst(groups.schedule) end -- those with a group have that priority too
+  if settings.grouped and ARGV.priority == '0' and moved < count and rest == 0 then moveFirst(groups.schedule) end -- those with a group have that priority too
 end
 if moved > 0 then
-  forgetLeftBehind(KEYS[27], targetGroups.inFlight, arrived)
-  redis.pcall('HDEL', KEYS[28], unpack(arrived))
+  forgetLeftBehind(KEYS.targetDeliveries, targetGroups.inFlight, arrived)
+  redis.pcall('HDEL', KEYS.targetFailures, unpack(arrived))
 end
 if settings.batched then
 -- include shared/beforehand.lua
 
 -- include shared/batches.lua
 
-  leaveBatches({key = KEYS[25], at = KEYS[26], messages = messages, deliveries = deliveries, inFlight = KEYS[23], now = now, log = log}, ended, 'removed')
+  leaveBatches({key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = KEYS.inFlight, now = now, log = log}, ended, 'removed')
 end
-writeChanges(log, KEYS[8], KEYS[7], ARGV[4])
-writeChanges(targetLog, KEYS[10], KEYS[9], ARGV[4])
+writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)
+writeChanges(targetLog, KEYS.targetChanges, KEYS.targetConfig, ARGV.client)
 if settings.keepCompleted then
-  forgetCompleted(KEYS[11], KEYS[12], ended)
+  forgetCompleted(KEYS.completed, KEYS.completedAt, ended)
   publishEnds(messages, ended)
 end
 return {moved, passed, gone, rest}

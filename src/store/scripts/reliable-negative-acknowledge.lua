@@ -49,12 +49,12 @@
 --
 -- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 3 when the
 --   keys of the dead letters are of another type, so that it will be tried again, 0 when it was no longer the caller's; for at least one message; -3 alone when the time exceeds 2^53-1
-local messages, deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
-local due = {KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[26]}
+local messages, deliveries, failures, config, inFlight, ticks = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.config, KEYS.inFlight, KEYS.ticks
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
-local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[21], changes = KEYS[22], deliveries = KEYS[25]}
+local dead = {messages = KEYS.deadMessages, failures = KEYS.deadFailures, due = KEYS.deadDue, config = KEYS.deadConfig, changes = KEYS.deadChanges, deliveries = KEYS.deadDeliveries}
 local LATER_MS = 60000
-local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARGV[6], ARGV[7]
+local channel, deadChannel, how, reason, client = ARGV.channel, ARGV.deadChannel, ARGV.how, ARGV.reason, ARGV.client
 
 -- include shared/milliseconds.lua
 
@@ -96,18 +96,18 @@ local channel, deadChannel, how, reason, client = ARGV[1], ARGV[2], ARGV[4], ARG
 
 -- include shared/groups.lua
 
-local now = milliseconds(ARGV[3])
-local visible = now + tonumber(ARGV[5])
+local now = milliseconds(ARGV.nowMs)
+local visible = now + tonumber(ARGV.delayMs)
 if visible > 9007199254740991 then return {-3} end
 local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency', 'batched')
-local groups = openGroups({inFlight = inFlight, schedule = KEYS[26], order = KEYS[27], turns = KEYS[28], wakes = KEYS[29], states = KEYS[30]}, config, now)
+local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, config, now)
 local wasAtLimit = isAtLimit(settings, inFlight, now)
 local log = openLog(settings.changes)
 local limitOfAll = setting(settings.deliveryLimit, 1, 1000000) or 10
 if settings.deadLetters == '0' then dead = nil end
 
 -- Before anything is changed, so that an error (no right to publish) leaves everything as it was.
-if how ~= 'rejected' then announce({inFlight, KEYS[29], unpack(due, 1, 10)}, ticks, channel, visible, now) end
+if how ~= 'rejected' then announce({inFlight, KEYS.groupWakes, unpack(due, 1, 10)}, ticks, channel, visible, now) end
 bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0
@@ -162,15 +162,15 @@ if settings.batched or dropped then
 -- include shared/batches.lua
 
   if settings.batched then
-    leaveBatches({key = KEYS[31], at = KEYS[32], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'dead')
+    leaveBatches({key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'dead')
   end
   if dropped then
-    leaveBatches({key = KEYS[33], at = KEYS[34], messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS[35], now = now, log = dead.log}, dropped, 'removed')
+    leaveBatches({key = KEYS.deadBatches, at = KEYS.deadBatchesAt, messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS.deadInFlight, now = now, log = dead.log}, dropped, 'removed')
   end
 end
-writeChanges(log, KEYS[20], config, client)
+writeChanges(log, KEYS.changes, config, client)
 if settings.keepCompleted then
-  forgetCompleted(KEYS[23], KEYS[24], ended)
+  forgetCompleted(KEYS.completed, KEYS.completedAt, ended)
   publishEnds(messages, ended)
 end
 if wasAtLimit then publishSlot(messages, now) end

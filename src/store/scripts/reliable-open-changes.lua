@@ -12,8 +12,8 @@
 --
 -- returns {'ok', the id after which the reader begins, the epoch of the queue}; or {'off', ''} when the queue keeps no changes; where the stream does not have that
 --   entry any more {'epoch' or 'rewound' or 'trimmed', ''}
-local config, changes = KEYS[1], KEYS[2]
-local group, from, epoch = ARGV[1], ARGV[2], ARGV[3]
+local config, changes = KEYS.config, KEYS.changes
+local group, from, epoch = ARGV.group, ARGV.from, ARGV.epoch
 
 -- include shared/change-log.lua
 
@@ -50,7 +50,7 @@ if group ~= '' then
   -- the server lists all of them or none, and another program's 300,000 would take seconds
   for _, flat in ipairs(consumers <= MOST_CONSUMERS and redis.call('XINFO', 'CONSUMERS', changes, group) or {}) do
     local consumer = byName(flat)
-    if consumer.pending == 0 and consumer.idle > tonumber(ARGV[4]) then
+    if consumer.pending == 0 and consumer.idle > tonumber(ARGV.idleMs) then
       redis.call('XGROUP', 'DELCONSUMER', changes, group, consumer.name)
     end
   end

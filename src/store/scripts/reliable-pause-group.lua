@@ -15,7 +15,7 @@
 -- ARGV[4] group    bytes
 --
 -- returns 1, or 0 when it was so before; resuming it then still gives it a place, which an error may have prevented
-local pauses, group = KEYS[8], ARGV[4]
+local pauses, group = KEYS.groupPauses, ARGV.group
 
 -- include shared/milliseconds.lua
 
@@ -32,13 +32,13 @@ local pauses, group = KEYS[8], ARGV[4]
 -- include shared/groups.lua
 
 local isPaused = redis.call('ZSCORE', pauses, group) ~= false
-local pause = ARGV[3] == '1'
+local pause = ARGV.pause == '1'
 if isPaused and pause then return 0 end
 -- first, so that an error (no right to publish) leaves everything as it was
-if isPaused then redis.call('PUBLISH', ARGV[1], '0') end
+if isPaused then redis.call('PUBLISH', ARGV.channel, '0') end
 if isPaused then redis.call('ZREM', pauses, group) elseif pause then redis.call('ZADD', pauses, 0, group) end
-local keys = {inFlight = KEYS[2], schedule = KEYS[3], order = KEYS[4], turns = KEYS[5], wakes = KEYS[6], states = KEYS[7], pauses = pauses, isStrict = true}
-local calls = refreshGroup(openGroups(keys, KEYS[1], milliseconds(ARGV[2])), group)
+local keys = {inFlight = KEYS.inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups, pauses = pauses, isStrict = true}
+local calls = refreshGroup(openGroups(keys, KEYS.config, milliseconds(ARGV.nowMs)), group)
 if isPaused or pause then return 1 end
-if calls then redis.pcall('PUBLISH', ARGV[1], '0') end
+if calls then redis.pcall('PUBLISH', ARGV.channel, '0') end
 return 0

@@ -9,7 +9,7 @@
 -- ARGV[3] task     bytes
 --
 -- returns 1, or 0 when it was so before, or -1 when the most possible tasks are paused
-local config, pauses, task = KEYS[1], KEYS[2], ARGV[3]
+local config, pauses, task = KEYS.config, KEYS.taskPauses, ARGV.task
 
 -- include shared/aside.lua
 
@@ -19,9 +19,9 @@ local number = tonumber(redis.call('ZSCORE', pauses, task) or 0)
 local isPaused = number >= 1 and number <= aside.most and number % 1 == 0
 local isComingBack = number > aside.resumed and number <= aside.resumed + aside.most and number % 1 == 0
 
-if ARGV[2] == '0' then
+if ARGV.pause == '0' then
   if not isPaused then return 0 end
-  redis.call('PUBLISH', ARGV[1], '0') -- first, so that an error (no right to publish) leaves everything as it was
+  redis.call('PUBLISH', ARGV.channel, '0') -- first, so that an error (no right to publish) leaves everything as it was
   redis.call('HSET', config, 'tasks', '1')
   redis.call('ZADD', pauses, aside.resumed + number, task)
   return 1

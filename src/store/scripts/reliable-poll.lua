@@ -65,12 +65,12 @@
 --   its value or nil where that is too large; then for messages of one priority and number of
 --   attempts that follow each other: the priority, "<attempts> <token>", or "<attempts> ~<token>" where it must be extended as begun
 --   before it is handled, how many they are, and for each of them three: its id, when it became visible, record}
-local messages, deliveries, failures, config, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8]
-local repeats, ticks, largestRepeat = KEYS[9], KEYS[10], tonumber(ARGV[11])
-local rateClaims = KEYS[27]
-local due = {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20]}
+local messages, deliveries, failures, config, inFlight = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.config, KEYS.inFlight
+local repeats, ticks, largestRepeat = KEYS.repeats, KEYS.ticks, tonumber(ARGV.repeatBytes)
+local rateClaims = KEYS.rate
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
-local dead = {messages = KEYS[5], failures = KEYS[6], due = KEYS[7], config = KEYS[22], changes = KEYS[23], deliveries = KEYS[26]}
+local dead = {messages = KEYS.deadMessages, failures = KEYS.deadFailures, due = KEYS.deadDue, config = KEYS.deadConfig, changes = KEYS.deadChanges, deliveries = KEYS.deadDeliveries}
 local MAX = 9007199254740991
 local PREPARE_MS = 1000 -- how long the caller has to prepare the next messages of repeats before another client is asked
 local LATER_MS = 60000 -- the wait before a retry of a step that a key of another type prevented
@@ -82,13 +82,13 @@ local PAGE, SMALL = 10, 16384 -- a page is read unmeasured if its first record i
 -- A small hash of short values is a list, which Redis searches from its start for each of many. One long value, which the delivery
 -- overwrites in the same command, makes it a table.
 local MANY, LONG = 16, string.rep(' ', 65)
-local channel, token = ARGV[1], ARGV[7]
-local budget, want = tonumber(ARGV[4]), tonumber(ARGV[5])
+local channel, token = ARGV.channel, ARGV.token
+local budget, want = tonumber(ARGV.budgetUs), tonumber(ARGV.count)
 
 -- include shared/microseconds.lua
 
 local started = microseconds()
-local nowExact = tonumber(ARGV[3]) >= 0 and tonumber(ARGV[3]) or started / 1000
+local nowExact = tonumber(ARGV.nowMs) >= 0 and tonumber(ARGV.nowMs) or started / 1000
 local now = math.floor(nowExact)
 
 -- A clock that was set back ends the work.
@@ -135,13 +135,13 @@ end
 
 local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped',
   'groupConcurrency', 'groupRateLimit', 'batched', 'tasks')
-local groups = openGroups({inFlight = inFlight, schedule = KEYS[28], order = KEYS[29], turns = KEYS[30], wakes = KEYS[31], states = KEYS[32], pauses = KEYS[33], tasks = KEYS[39]}, config, now)
+local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups, pauses = KEYS.groupPauses, tasks = KEYS.taskPauses}, config, now)
 groups.isRead, groups.concurrency, groups.rate = true, setting(settings.groupConcurrency, 1, MOST_CLAIMS), rateOf(settings.groupRateLimit)
 local log = settings.changes and openLog(settings.changes)
 
 -- include shared/longest-visibility.lua
 
-local visibility = tonumber(ARGV[6])
+local visibility = tonumber(ARGV.visibilityMs)
 if visibility < 0 then visibility = setting(settings.visibilityTimeout, 1, LONGEST_VISIBILITY) or 30000 end
 visibility = math.min(visibility, LONGEST_VISIBILITY, MAX - now)
 local ending = string.format('%.0f', now + visibility)
@@ -153,7 +153,7 @@ bypassOomCheck(inFlight)
 
 -- include shared/beforehand.lua
 
-local isBeforehand = ARGV[10] == '1'
+local isBeforehand = ARGV.beforehand == '1'
 if isBeforehand then ending = beforehand(now + visibility) end
 
 -- include shared/attempts.lua
@@ -235,7 +235,7 @@ if isGrouped then takeTurns() else handed = claimPlain(want, hand) end
 if window and (handed > 0 or window.isMoved) then
   if handed > 0 then addClaims(rate, window, handed, math.ceil(nowExact)) end -- rounded up, so that no period is shorter
   -- the caller's clock may be slower than the server's, such as that of a test
-  local forMs = tonumber(ARGV[3]) < 0 and rate.per + 1000 or LONGEST_PER_MS
+  local forMs = tonumber(ARGV.nowMs) < 0 and rate.per + 1000 or LONGEST_PER_MS
   local kept = redis.pcall('SET', rateClaims, windowText(window), 'PX', forMs)
   if kept.err then note('the claims of the rate limit', kept.err) end
 end
@@ -245,20 +245,20 @@ if deadLettered > 0 or handed == 0 then dropped = dropDead(config, dead, deadLet
 if left or dropped then
 -- include shared/batches.lua
 
-  local batches = {key = KEYS[34], at = KEYS[35], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
+  local batches = {key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
   if left then
     leaveBatches(batches, left.expired, 'expired')
     leaveBatches(batches, left.dead, 'dead')
     leaveBatches(batches, left.removed, 'removed')
   end
   if dropped then
-    leaveBatches({key = KEYS[36], at = KEYS[37], messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS[38], now = now, log = dead.log}, dropped, 'removed')
+    leaveBatches({key = KEYS.deadBatches, at = KEYS.deadBatchesAt, messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS.deadInFlight, now = now, log = dead.log}, dropped, 'removed')
   end
 end
-writeChanges(log, KEYS[21], config, ARGV[12])
-forgetCompleted(KEYS[24], KEYS[25], ended)
+writeChanges(log, KEYS.changes, config, ARGV.client)
+forgetCompleted(KEYS.completed, KEYS.completedAt, ended)
 publishEnds(messages, ended)
-if dead then writeChanges(dead.log, dead.changes, dead.config, ARGV[12]) end
+if dead then writeChanges(dead.log, dead.changes, dead.config, ARGV.client) end
 
 -- After an error here the caller would get none of the messages: each would lose an attempt, and become a dead letter unseen.
 local function publish(where, at)
@@ -310,17 +310,17 @@ if groups.looks or handed == 0 and now % 7 == 0 then
 -- include poll/persist-keys.lua
 
   persistKeys(
-    {messages, deliveries, failures, config, inFlight, repeats, ticks, KEYS[5], KEYS[6], KEYS[7], KEYS[22], KEYS[23], KEYS[26], KEYS[36], KEYS[37], KEYS[38]},
-    {KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17], KEYS[18], KEYS[19], KEYS[20], KEYS[28]},
-    {KEYS[21], KEYS[24], KEYS[25], KEYS[29], KEYS[30], KEYS[31], KEYS[32], KEYS[33], KEYS[34], KEYS[35], KEYS[39], KEYS[40]})
+    {messages, deliveries, failures, config, inFlight, repeats, ticks, KEYS.deadMessages, KEYS.deadFailures, KEYS.deadDue, KEYS.deadConfig, KEYS.deadChanges, KEYS.deadDeliveries, KEYS.deadBatches, KEYS.deadBatchesAt, KEYS.deadInFlight},
+    {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10},
+    {KEYS.changes, KEYS.completed, KEYS.completedAt, KEYS.groupOrder, KEYS.groupTurns, KEYS.groupWakes, KEYS.groups, KEYS.groupPauses, KEYS.batches, KEYS.batchesAt, KEYS.taskPauses, KEYS.once})
 end
 following = following and math.ceil(following)
 if settings.pollPaused == '1' then following = nil end
-if handed + returned + #ticking + expired + deadLettered > 0 or aside.areBack or ARGV[9] == '1' then
-  local announced = following or now + tonumber(ARGV[8])
+if handed + returned + #ticking + expired + deadLettered > 0 or aside.areBack or ARGV.announce == '1' then
+  local announced = following or now + tonumber(ARGV.idleMs)
   if announced <= MAX then publish(channel, math.floor(announced)) end
 end
-if deadLettered > 0 and dead then publish(ARGV[2], now) end
+if deadLettered > 0 and dead then publish(ARGV.deadChannel, now) end
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)
 reply[1], reply[2] = string.format('%.3f', nowExact), following and string.format('%.0f', following) or ''
 reply[3], reply[6], reply[7], reply[9], reply[10] = subscribers[2] or 0, expired, deadLettered, problem, changed + looked

@@ -28,9 +28,9 @@
 -- ARGV[7] progress      bytes
 --
 -- returns when its visibility ends now as text, or "" when it was no longer the caller's
-local deliveries, failures, config, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
-local member, delivery, progress = ARGV[5], ARGV[6], ARGV[7]
+local deliveries, failures, config, inFlight, ticks = KEYS.deliveries, KEYS.failures, KEYS.config, KEYS.inFlight, KEYS.ticks
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9}
+local member, delivery, progress = ARGV.member, ARGV.delivery, ARGV.progress
 local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
 
 -- include shared/milliseconds.lua
@@ -55,11 +55,11 @@ local ESCAPES = {['\\'] = '\\\\', ['\n'] = '\\n'}
 
 -- include shared/bypass-oom-check.lua
 
-local now, id = milliseconds(ARGV[2]), string.sub(member, 2)
+local now, id = milliseconds(ARGV.nowMs), string.sub(member, 2)
 local ends = tonumber(redis.call('ZSCORE', inFlight, member) or 0)
 if ends <= now or deliveryOf(deliveries, id) ~= delivery then return '' end
 local settings = stored(config, 'changes', 'visibilityTimeout')
-local visibility = tonumber(ARGV[3])
+local visibility = tonumber(ARGV.visibilityMs)
 if visibility and visibility < 0 then visibility = setting(settings.visibilityTimeout, 1, LONGEST_VISIBILITY) or 30000 end
 local ending = visibility and math.min(now + math.min(visibility, LONGEST_VISIBILITY), 9007199254740991) or math.ceil(ends)
 
@@ -67,7 +67,7 @@ local ending = visibility and math.min(now + math.min(visibility, LONGEST_VISIBI
 if visibility then
   -- at its limit the queue waits for the end of a visibility, however many messages are visible
   local isFull = ending < ends and isAtLimit(stored(config, 'concurrency'), inFlight, now)
-  announce(isFull and {inFlight} or {inFlight, KEYS[17], unpack(due)}, ticks, ARGV[1], ending, now)
+  announce(isFull and {inFlight} or {inFlight, KEYS.groupWakes, unpack(due)}, ticks, ARGV.channel, ending, now)
 end
 if visibility then bypassOomCheck(inFlight) end -- a refused extension would deliver the message twice
 local known, attempt = historyOf(failures, id) or '', attemptsOf(delivery)
@@ -76,8 +76,8 @@ redis.call('HSET', failures, id, line .. string.sub(known, #progressIn(known) + 
 if visibility then redis.call('ZADD', inFlight, 'XX', string.format('%.0f', ending), member) end
 local log = openLog(settings.changes)
 -- a handler can report any number of times, so there is no entry while the stream is full
-if log and not isBehind(log, KEYS[16]) then
+if log and not isBehind(log, KEYS.changes) then
   noteChange(log, changeHead('g', attempt), id, progress)
-  writeChanges(log, KEYS[16], config, ARGV[4])
+  writeChanges(log, KEYS.changes, config, ARGV.client)
 end
 return string.format('%.0f', ending)

@@ -12,8 +12,8 @@
 --
 -- returns {'ok' or 'off' when the queue keeps no changes; where the stream does not have that entry any more 'epoch', 'rewound' or 'trimmed';
 --   the epoch of the queue or "", the id of the last entry that there ever was or "", the entries as XRANGE gives them}
-local config, changes = KEYS[1], KEYS[2]
-local after, epoch, count, bytes, digest = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local config, changes = KEYS.config, KEYS.changes
+local after, epoch, count, bytes, digest = ARGV.after, ARGV.epoch, tonumber(ARGV.count), tonumber(ARGV.bytes), ARGV.digest
 
 -- include shared/change-log.lua
 

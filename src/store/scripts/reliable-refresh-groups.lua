@@ -15,7 +15,7 @@
 -- ARGV[3] cursor   text     0 for the first page
 --
 -- returns the cursor of the next page, 0 after the last
-local channel, states, cursor = ARGV[1], KEYS[7], ARGV[3]
+local channel, states, cursor = ARGV.channel, KEYS.groups, ARGV.cursor
 
 -- include shared/milliseconds.lua
 
@@ -31,14 +31,14 @@ local channel, states, cursor = ARGV[1], KEYS[7], ARGV[3]
 
 -- include shared/groups.lua
 
-local keys = {inFlight = KEYS[2], schedule = KEYS[3], order = KEYS[4], turns = KEYS[5], wakes = KEYS[6], states = states, pauses = KEYS[8], isStrict = true}
+local keys = {inFlight = KEYS.inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = states, pauses = KEYS.groupPauses, isStrict = true}
 local page, names = redis.call('HSCAN', states, cursor, 'COUNT', 8), {} -- few, because the size of other programs' fields is unknown
 for at = 1, #page[2], 2 do
   if #page[2][at] <= LONGEST_GROUP then names[#names + 1] = page[2][at] end
   if #page[2][at + 1] > LONGEST_STATE then redis.call('HDEL', states, page[2][at]) end -- it would be read a second time
 end
-local groups = openGroups(keys, KEYS[1], milliseconds(ARGV[2]))
-groups.haveNone = redis.call('ZCARD', KEYS[2]) == 0 -- whatever the counts are
+local groups = openGroups(keys, KEYS.config, milliseconds(ARGV.nowMs))
+groups.haveNone = redis.call('ZCARD', KEYS.inFlight) == 0 -- whatever the counts are
 local areCalled = refreshGroups(groups, names, {}, true)
 -- after the last page always, because an existing time may have changed
 if areCalled or page[1] == '0' then redis.call('PUBLISH', channel, '0') end

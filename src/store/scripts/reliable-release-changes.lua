@@ -9,8 +9,8 @@
 --
 -- returns 1; or 0, without a change, when the queue keeps no changes, when the group is further, and when there is no such entry:
 --   Redis went back in time, and has other entries than the caller
-local config, changes = KEYS[1], KEYS[2]
-local group, id = ARGV[1], ARGV[2]
+local config, changes = KEYS.config, KEYS.changes
+local group, id = ARGV.group, ARGV.id
 
 -- include shared/change-log.lua
 

@@ -8,8 +8,8 @@
 -- ARGV[3] most   integer  about the most entries to remove, so that no script takes long
 --
 -- returns {1 or 0 when there was none of this name, the first entry that has to stay when there are more to be removed, or ""}
-local config, changes = KEYS[1], KEYS[2]
-local group, from, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local config, changes = KEYS.config, KEYS.changes
+local group, from, most = ARGV.group, ARGV.from, tonumber(ARGV.most)
 
 -- include shared/change-log.lua
 

@@ -32,9 +32,9 @@
 -- ARGV[4..] ids     bytes*
 --
 -- returns for each id 1 when it was removed, else 0; for at least one id
-local messages, deliveries, failures, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[19]}
-local alsoHeld = ARGV[2] == '1'
+local messages, deliveries, failures, inFlight = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.inFlight
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
+local alsoHeld = ARGV.alsoHeld == '1'
 
 -- include shared/milliseconds.lua
 
@@ -60,9 +60,9 @@ local alsoHeld = ARGV[2] == '1'
 
 -- include shared/groups.lua
 
-local now = milliseconds(ARGV[1])
-local settings = stored(KEYS[15], 'changes', 'keepCompleted', 'concurrency', 'batched')
-local groups = openGroups({inFlight = inFlight, schedule = KEYS[19], order = KEYS[20], turns = KEYS[21], wakes = KEYS[22], states = KEYS[23]}, KEYS[15], now)
+local now = milliseconds(ARGV.nowMs)
+local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'concurrency', 'batched')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 local wasAtLimit, freed = isAtLimit(settings, inFlight, now), false
 local log = openLog(settings.changes)
 local ended = (settings.keepCompleted or settings.batched) and {}
@@ -101,11 +101,11 @@ if settings.batched then
 
 -- include shared/batches.lua
 
-  leaveBatches({key = KEYS[24], at = KEYS[25], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'removed')
+  leaveBatches({key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'removed')
 end
-writeChanges(log, KEYS[16], KEYS[15], ARGV[3])
+writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)
 if settings.keepCompleted then
-  forgetCompleted(KEYS[17], KEYS[18], ended)
+  forgetCompleted(KEYS.completed, KEYS.completedAt, ended)
   publishEnds(messages, ended)
 end
 if wasAtLimit and freed then publishSlot(messages, now) end

@@ -44,10 +44,10 @@
 --
 -- returns 1, or 0 when the value was another one; or, when the queue has no room for all messages, -1 less the number of messages
 --   that fit, and nothing was changed; -2147483648 when the groups have left too many changes unread, and nothing was changed
-local messages, deliveries, failures, repeats, ticks, inFlight = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local due = {KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]}
-local channel, name, value, at, withdrawn = ARGV[1], ARGV[3], ARGV[5], ARGV[6], ARGV[8]
-local priority = tonumber(ARGV[7])
+local messages, deliveries, failures, repeats, ticks, inFlight = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.repeats, KEYS.ticks, KEYS.inFlight
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9}
+local channel, name, value, at, withdrawn = ARGV.channel, ARGV.name, ARGV.value, ARGV.at, ARGV.withdrawn
+local priority = tonumber(ARGV.priority)
 
 -- include shared/milliseconds.lua
 
@@ -79,14 +79,14 @@ local priority = tonumber(ARGV[7])
 
 -- include shared/left-behind.lua
 
-local now = milliseconds(ARGV[2])
-if (redis.call('HGET', repeats, name) or '') ~= ARGV[4] then return 0 end
+local now = milliseconds(ARGV.nowMs)
+if (redis.call('HGET', repeats, name) or '') ~= ARGV.expected then return 0 end
 
 local size = (#ARGV - 9) / 3
-local settings = stored(KEYS[17], 'maxSize', 'changes', 'keepCompleted', 'batched', 'grouped')
-local groups = openGroups({inFlight = inFlight, schedule = KEYS[24], order = KEYS[25], turns = KEYS[26], wakes = KEYS[21], states = KEYS[27]}, KEYS[17], now)
+local settings = stored(KEYS.config, 'maxSize', 'changes', 'keepCompleted', 'batched', 'grouped')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 local log = openLog(settings.changes)
-if size > 0 and isBehind(log, KEYS[18]) then return -2147483648 end
+if size > 0 and isBehind(log, KEYS.changes) then return -2147483648 end
 local maxSize = size > 0 and setting(settings.maxSize, 1)
 if maxSize then
   -- the withdrawn message makes room; an existing one is not added again
@@ -102,7 +102,7 @@ for item = 10, #ARGV, 3 do
   if not first or visible < first then first = visible end
 end
 redis.call('ZCARD', ticks)
-if first then announce({inFlight, KEYS[21], unpack(due)}, ticks, channel, first, now) end
+if first then announce({inFlight, KEYS.groupWakes, unpack(due)}, ticks, channel, first, now) end
 
 local ended = (settings.keepCompleted or settings.batched) and {}
 local touched, isTouched = {}, {} -- groups whose places are updated at the end
@@ -150,7 +150,7 @@ local function enter(id, visible, record)
     redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], visible, id)
     return
   end
-  if settings.grouped ~= '1' then redis.call('HSET', KEYS[17], 'grouped', '1') end
+  if settings.grouped ~= '1' then redis.call('HSET', KEYS.config, 'grouped', '1') end
   settings.grouped = '1'
   addToGroup(groups, group, tonumber(visible), id)
   touch(group)
@@ -181,11 +181,11 @@ if settings.batched then
 
 -- include shared/batches.lua
 
-  leaveBatches({key = KEYS[22], at = KEYS[23], messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'removed')
+  leaveBatches({key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'removed')
 end
-writeChanges(log, KEYS[18], KEYS[17], ARGV[9])
+writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)
 if settings.keepCompleted then
-  forgetCompleted(KEYS[19], KEYS[20], ended)
+  forgetCompleted(KEYS.completed, KEYS.completedAt, ended)
   publishEnds(messages, ended)
 end
 -- the last step: after an error above the same change can be repeated

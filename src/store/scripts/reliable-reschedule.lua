@@ -29,9 +29,9 @@
 -- ARGV[6] client    text     the caller
 --
 -- returns when it becomes visible as text, or "" when there is no such message or a consumer has it; "-3" when the time exceeds 2^53-1
-local messages, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3]
-local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[16]}
-local id, when = ARGV[3], ARGV[4]
+local messages, inFlight, ticks = KEYS.messages, KEYS.inFlight, KEYS.ticks
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
+local id, when = ARGV.id, ARGV.when
 
 -- include shared/milliseconds.lua
 
@@ -57,7 +57,7 @@ local id, when = ARGV[3], ARGV[4]
 
 -- include shared/groups.lua
 
-local now = milliseconds(ARGV[2])
+local now = milliseconds(ARGV.nowMs)
 local priority, visible, isTaken = locate(due, inFlight, id)
 if not priority or (isTaken and visible > now) then return '' end
 local before = visible
@@ -67,13 +67,13 @@ elseif when ~= '' then
   visible = now + tonumber(when)
 end
 if visible > 9007199254740991 then return '-3' end
-announce({inFlight, KEYS[19], unpack(due, 1, 10)}, ticks, ARGV[1], visible, now)
+announce({inFlight, KEYS.groupWakes, unpack(due, 1, 10)}, ticks, ARGV.channel, visible, now)
 local expires = shiftExpiry(messages, id, visible - before)
-local to = tonumber(ARGV[5])
+local to = tonumber(ARGV.priority)
 if to < 0 or priority == GROUPED then to = priority end
 local group = priority == GROUPED and groupOf(messages, id)
 if group then
-  local groups = openGroups({inFlight = inFlight, schedule = KEYS[16], order = KEYS[17], turns = KEYS[18], wakes = KEYS[19], states = KEYS[20]}, KEYS[14], now)
+  local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
   if not isTaken then takeFromGroup(groups, group, id) end
   addToGroup(groups, group, visible, id)
   if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id)) end -- last, so that after an error it is still there
@@ -87,9 +87,9 @@ elseif to ~= priority then
   redis.call('ZREM', due[priority + 1], id)
 end
 end
-local log = logOf(KEYS[14])
+local log = logOf(KEYS.config)
 if log then
   noteChange(log, changeHead('r', nil, string.format('%.0f', visible), to == GROUPED and 0 or to), id, expires)
-  writeChanges(log, KEYS[15], KEYS[14], ARGV[6])
+  writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)
 end
 return string.format('%.0f', visible)

@@ -36,9 +36,9 @@
 --
 -- returns the outcome of each message: 1 restored, 2 restored in the place of another, 0 the id exists, 3 the message that it may
 --   replace does not exist
-local messages, deliveries, failures, inFlight, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local due = {KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[18]}
-local channel, isKnown = ARGV[1], ARGV[3] == '1'
+local messages, deliveries, failures, inFlight, ticks = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.inFlight, KEYS.ticks
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
+local channel, isKnown = ARGV.channel, ARGV.known == '1'
 
 -- include shared/oldest-due.lua
 
@@ -86,11 +86,11 @@ for at = 4, #ARGV, 3 do
   details[#details + 1] = detail
   if not first or tonumber(detail.at) < first then first = tonumber(detail.at) end
 end
-if first then announce({inFlight, KEYS[21], unpack(due, 1, 10)}, ticks, channel, first, now) end
+if first then announce({inFlight, KEYS.groupWakes, unpack(due, 1, 10)}, ticks, channel, first, now) end
 
-local log = logOf(KEYS[16])
-local settings = stored(KEYS[16], 'concurrency', 'grouped')
-local groups = openGroups({inFlight = inFlight, schedule = KEYS[18], order = KEYS[19], turns = KEYS[20], wakes = KEYS[21], states = KEYS[22]}, KEYS[16], now)
+local log = logOf(KEYS.config)
+local settings = stored(KEYS.config, 'concurrency', 'grouped')
+local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 
 -- In this order, so that after an error between the writes every record is in a schedule.
 local function put(id, detail, body)
@@ -103,7 +103,7 @@ local function put(id, detail, body)
   local group = detail.group and string.sub(rest, 1, detail.group)
   if group then rest = string.sub(rest, detail.group + 1) end
   if group and detail.priority == GROUPED then
-    if settings.grouped ~= '1' then redis.call('HSET', KEYS[16], 'grouped', '1') end
+    if settings.grouped ~= '1' then redis.call('HSET', KEYS.config, 'grouped', '1') end
     settings.grouped = '1'
     addToGroup(groups, group, tonumber(detail.at), id)
     refreshGroup(groups, group)
@@ -151,5 +151,5 @@ end
 
 local reply = {}
 for n, detail in ipairs(details) do reply[n] = restore(ARGV[3 * n + 1], detail, ARGV[3 * n + 3]) end
-writeChanges(log, KEYS[17], KEYS[16], ARGV[2])
+writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)
 return reply

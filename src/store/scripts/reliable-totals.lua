@@ -31,9 +31,9 @@
 -- returns {visible, visible held back by a pause, by a limit, groups with a turn, groups that wait for a time, paused groups, batches
 --   that have not finished, batches that have, messages in flight, paused tasks, completed messages that are kept, 1 if adding is paused, 1 if
 --   polling is paused, when the rate of the queue admits the next claim as text, or "" for now}
-local config, inFlight = KEYS[1], KEYS[2]
-local due = {KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]}
-local turns, wakes, pauses = KEYS[16], KEYS[17], KEYS[19]
+local config, inFlight = KEYS.config, KEYS.inFlight
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9}
+local turns, wakes, pauses = KEYS.groupTurns, KEYS.groupWakes, KEYS.groupPauses
 
 -- include shared/milliseconds.lua
 
@@ -51,15 +51,15 @@ local turns, wakes, pauses = KEYS[16], KEYS[17], KEYS[19]
 
 -- include shared/groups.lua
 
-local now, most = milliseconds(ARGV[1]), tonumber(ARGV[2])
+local now, most = milliseconds(ARGV.nowMs), tonumber(ARGV.most)
 local settings = stored(config, 'pollPaused', 'concurrency', 'rateLimit', 'grouped', 'groupConcurrency', 'groupRateLimit', 'tasks', 'addPaused', 'keepCompletedFor')
 local plain = 0
 for _, schedule in ipairs(due) do plain = plain + redis.call('ZCOUNT', schedule, '-inf', now) end
-local grouped = redis.call('ZCOUNT', KEYS[13], '-inf', now)
+local grouped = redis.call('ZCOUNT', KEYS.due10, '-inf', now)
 local paused, available = 0, plain
 
 if grouped > 0 then
-  local groups = openGroups({inFlight = inFlight, order = KEYS[15], states = KEYS[18], pauses = pauses}, config, now)
+  local groups = openGroups({inFlight = inFlight, order = KEYS.groupOrder, states = KEYS.groups, pauses = pauses}, config, now)
   local of = groupFunctions()
   local function visibleIn(group)
     local prefix = prefixOf(group)
@@ -104,11 +104,11 @@ end
 -- Messages that polls have set aside are visible and paused, except those that come back after their task was resumed.
 local setAside, pausedTasks = 0, 0
 if settings.tasks then
-  local schedules = {KEYS[13], unpack(due)}
+  local schedules = {KEYS.due10, unpack(due)}
   for _, schedule in ipairs(schedules) do setAside = setAside + redis.call('ZCOUNT', schedule, aside.text, aside.to) end
-  pausedTasks = redis.call('ZCOUNT', KEYS[22], 1, aside.most)
+  pausedTasks = redis.call('ZCOUNT', KEYS.taskPauses, 1, aside.most)
   local back = namesOf(16, function(many, from)
-    return redis.call('ZRANGEBYSCORE', KEYS[22], aside.resumed + 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', from, many)
+    return redis.call('ZRANGEBYSCORE', KEYS.taskPauses, aside.resumed + 1, aside.resumed + aside.most, 'WITHSCORES', 'LIMIT', from, many)
   end, 2)
   paused = paused + setAside
   for n = 2, #back, 2 do
@@ -124,7 +124,7 @@ local opens = ''
 local concurrency, rate = setting(settings.concurrency, 1, MOST_CLAIMS), rateOf(settings.rateLimit)
 if concurrency then available = math.min(available, math.max(0, concurrency - claimsNow(inFlight, now))) end
 if rate then
-  local window = windowOf(rate, redis.call('GETRANGE', KEYS[14], 0, LONGEST_WINDOW - 1), now)
+  local window = windowOf(rate, redis.call('GETRANGE', KEYS.rate, 0, LONGEST_WINDOW - 1), now)
   available = math.min(available, math.max(0, rate.max - window.sum))
   local at = opensAt(rate, window)
   opens = at and string.format('%.0f', at) or ''
@@ -134,13 +134,13 @@ if settings.pollPaused == '1' then paused, available = visible, 0 end
 
 -- those that are too old stay until the next acknowledgement removes them
 local age = setting(settings.keepCompletedFor, 1)
-local completed = redis.call('ZCOUNT', KEYS[23], age and now - age or '-inf', '+inf')
+local completed = redis.call('ZCOUNT', KEYS.completedAt, age and now - age or '-inf', '+inf')
 
-local isShort = redis.call('HSTRLEN', KEYS[20], 'n') <= 16
-local unfinished = isShort and setting(redis.call('HGET', KEYS[20], 'n'), 0) or 0
+local isShort = redis.call('HSTRLEN', KEYS.batches, 'n') <= 16
+local unfinished = isShort and setting(redis.call('HGET', KEYS.batches, 'n'), 0) or 0
 local ready = redis.call('ZCARD', turns) - (redis.call('ZSCORE', turns, '') and 1 or 0)
 return {
   visible, paused, math.max(0, visible - paused - available), ready, redis.call('ZCARD', wakes), redis.call('ZCARD', pauses), unfinished,
-  redis.call('ZCARD', KEYS[21]), redis.call('ZCARD', inFlight), pausedTasks, completed, settings.addPaused == '1' and 1 or 0,
+  redis.call('ZCARD', KEYS.batchesAt), redis.call('ZCARD', inFlight), pausedTasks, completed, settings.addPaused == '1' and 1 or 0,
   settings.pollPaused == '1' and 1 or 0, opens
 }

@@ -23,8 +23,8 @@
 --
 -- returns 1 when it has this payload now, 0 when there is no such message or a consumer has it with another one, -5 when the payload
 --   is too large
-local messages, inFlight, id, payload = KEYS[1], KEYS[3], ARGV[2], ARGV[3]
-local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[15]}
+local messages, inFlight, id, payload = KEYS.messages, KEYS.inFlight, ARGV.id, ARGV.payload
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
 
 -- include shared/milliseconds.lua
 
@@ -38,7 +38,7 @@ local due = {KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEY
 
 -- include shared/change-log.lua
 
-local settings = stored(KEYS[2], 'maxMessageBytes', 'changes')
+local settings = stored(KEYS.config, 'maxMessageBytes', 'changes')
 local maxBytes = setting(settings.maxMessageBytes, 1)
 if maxBytes and #payload > maxBytes then return -5 end
 local record = redis.call('HGET', messages, id)
@@ -46,12 +46,12 @@ local priority, visible, isTaken = locate(due, inFlight, id)
 if not record or not priority then return 0 end
 local _, _, headers, rest = readMeta(record)
 -- also compares the payload, because the script may be sent again while a consumer has the message that the first attempt changed
-if isTaken and visible > milliseconds(ARGV[1]) then return string.sub(record, rest + headers) == payload and 1 or 0 end
+if isTaken and visible > milliseconds(ARGV.nowMs) then return string.sub(record, rest + headers) == payload and 1 or 0 end
 local updated = string.sub(record, 1, rest + headers - 1) .. payload
 redis.call('HSET', messages, id, updated)
 local log = openLog(settings.changes)
 if log then
   noteChange(log, 'u,,,', id, log.records and updated)
-  writeChanges(log, KEYS[14], KEYS[2], ARGV[4])
+  writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)
 end
 return 1

@@ -9,9 +9,9 @@
 -- ARGV[2] channel  text  the channel that announces the head of the renamed schedule; empty for a list
 --
 -- returns 1 when renamed, 0 when a new name is taken, -1 when there is nothing to rename
-if redis.call('EXISTS', KEYS[1]) + redis.call('EXISTS', KEYS[2]) == 0 then return -1 end
-if ARGV[1] == '0' and redis.call('EXISTS', KEYS[3]) + redis.call('EXISTS', KEYS[4]) > 0 then return 0 end
-if KEYS[1] == KEYS[3] then return 1 end
+if redis.call('EXISTS', KEYS.first) + redis.call('EXISTS', KEYS.second) == 0 then return -1 end
+if ARGV.replace == '0' and redis.call('EXISTS', KEYS.newFirst) + redis.call('EXISTS', KEYS.newSecond) > 0 then return 0 end
+if KEYS.first == KEYS.newFirst then return 1 end
 
 local function rename(key, newKey)
   if redis.call('EXISTS', key) == 1 then
@@ -20,10 +20,10 @@ local function rename(key, newKey)
     redis.call('UNLINK', newKey)
   end
 end
-rename(KEYS[1], KEYS[3])
-if KEYS[2] ~= KEYS[1] then rename(KEYS[2], KEYS[4]) end
-if ARGV[2] ~= '' then
-  local head = redis.call('ZRANGEBYSCORE', KEYS[3], 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  if head[2] then redis.call('PUBLISH', ARGV[2], string.format('%.0f', math.floor(tonumber(head[2])))) end
+rename(KEYS.first, KEYS.newFirst)
+if KEYS.second ~= KEYS.first then rename(KEYS.second, KEYS.newSecond) end
+if ARGV.channel ~= '' then
+  local head = redis.call('ZRANGEBYSCORE', KEYS.newFirst, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if head[2] then redis.call('PUBLISH', ARGV.channel, string.format('%.0f', math.floor(tonumber(head[2])))) end
 end
 return 1

@@ -36,15 +36,15 @@
 --   who leads: "self", "other" or "none", when that lease ends or 0, elements of the order list in no schedule set aside,
 --   the server's error about the quarantine list or "", malformed entries put off because the quarantine cannot take them,
 --   `largeHead` and `largeFirst` of the caller's next transfer, steps of promotions: elements and buckets, the server's error about the wheel or ""}
-local timeouts, order, destination, quarantine, wheel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
-local channel = ARGV[1]
-local budget, limit, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[12])
+local timeouts, order, destination, quarantine, wheel = KEYS.timeouts, KEYS.order, KEYS.destination, KEYS.quarantine, KEYS.wheel
+local channel = ARGV.channel
+local budget, limit, most = tonumber(ARGV.budgetUs), tonumber(ARGV.limit), tonumber(ARGV.bytes)
 
 -- include shared/microseconds.lua
 
 local started = microseconds()
 local nowExact = started / 1000
-if tonumber(ARGV[2]) >= 0 then nowExact = tonumber(ARGV[2]) end
+if tonumber(ARGV.nowMs) >= 0 then nowExact = tonumber(ARGV.nowMs) end
 local now = string.format('%.0f', math.floor(nowExact))
 
 -- Microseconds left to work; a clock that was set back ends the work.
@@ -89,7 +89,7 @@ end
 
 -- Transfers do not read a large entry again while it is not due. They do not ask whether it is still there, because Redis would compare all of it.
 -- If it is gone, the next transfer comes early, and entries leave the order list one by one, until the caller has forgotten it.
-local largeHead, largeFirst = ARGV[13], ARGV[14]
+local largeHead, largeFirst = ARGV.largeHead, ARGV.largeFirst
 local function isAhead(due)
   local at = tonumber(due)
   return at and at > nowExact
@@ -107,7 +107,7 @@ local nowMs = math.floor(nowExact)
 local deliverUpTo = nowMs
 -- Transfers of sweeps, which have `announce` off, look for buckets that the wheel lacks. On a busy queue a sweep may never run a transfer of its own, so one of 61 of the
 -- other transfers looks, too.
-if ARGV[15] == '1' and (ARGV[10] ~= '1' or nowMs % 61 == 0) then restoreLost(wheel, nowMs) end
+if ARGV.buckets == '1' and (ARGV.announce ~= '1' or nowMs % 61 == 0) then restoreLost(wheel, nowMs) end
 -- `promoted` counts what the wheel lost to this script: here the foreign members that were removed, later also what was promoted.
 local bucket, wheelError, promoted = firstBucket(wheel)
 local isMore = promoted > 0 and not bucket[1]
@@ -310,13 +310,13 @@ if nextPromotion and (not following or tonumber(nextPromotion) < tonumber(follow
 local due = tonumber(following)
 
 -- Who leads: docs/decisions/0039. A lease of a length that the script never writes does not count: a clock was set.
-local client, leaseMs = ARGV[5], tonumber(ARGV[6])
-local leastLeaseMs, subscribersPerLeaseMs = tonumber(ARGV[7]), tonumber(ARGV[8])
+local client, leaseMs = ARGV.client, tonumber(ARGV.leaseMs)
+local leastLeaseMs, subscribersPerLeaseMs = tonumber(ARGV.leastLeaseMs), tonumber(ARGV.subscribersPerLeaseMs)
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 0
 local worked = moved + malformed + negative + promoted > 0
 local leader, leaseUntil = 'none', 0
 -- only the length of a lease, because another program can have written any size
-local lease = redis.pcall('GETRANGE', KEYS[5], 0, 99)
+local lease = redis.pcall('GETRANGE', KEYS.leader, 0, 99)
 if type(lease) == 'string' then
   local ends, holder = string.match(lease, '^(%d+) (.*)$')
   ends = tonumber(ends)
@@ -325,7 +325,7 @@ if type(lease) == 'string' then
     leader = holder == client and 'self' or 'other'
   end
 end
-local renews = ARGV[11] == '1' and leader == 'self' -- the followers know an earlier time than the lease
+local renews = ARGV.renew == '1' and leader == 'self' -- the followers know an earlier time than the lease
 local wanted = 0
 if due and due <= nowExact then
   wanted = leaseMs
@@ -340,14 +340,14 @@ if wanted > 0 and leader ~= 'other' then
   else
     leaseUntil = math.floor(nowExact) + wanted
     -- if the server refuses this, the followers wait all the same
-    local taken = redis.pcall('SET', KEYS[5], string.format('%.0f ', leaseUntil) .. client, 'PX', wanted)
+    local taken = redis.pcall('SET', KEYS.leader, string.format('%.0f ', leaseUntil) .. client, 'PX', wanted)
     leader = taken.ok and 'self' or 'none'
   end
 elseif not worked then
   followersKnow = leader == 'other' or leader == 'self' and not renews and due and due < leaseUntil
 end
-local announced = due and math.max(due, leaseUntil) or nowExact + tonumber(ARGV[9])
-if (worked or renews or ARGV[10] == '1') and not followersKnow and announced < 9007199254740992 then
+local announced = due and math.max(due, leaseUntil) or nowExact + tonumber(ARGV.idleMs)
+if (worked or renews or ARGV.announce == '1') and not followersKnow and announced < 9007199254740992 then
   redis.call('PUBLISH', channel, string.format('%.0f', math.floor(announced)))
 end
 return {

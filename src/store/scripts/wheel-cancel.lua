@@ -10,7 +10,7 @@
 -- ARGV[3] prefix  bytes    what the entry starts with: the length of the id, and the id
 --
 -- returns 1 when cancelled, 0 when it was cancelled before or is not pending, -3 when its bucket is being promoted: continue the promotion, and call again
-local timeouts, wheel, due, prefix = KEYS[1], KEYS[2], ARGV[2], ARGV[3]
+local timeouts, wheel, due, prefix = KEYS.timeouts, KEYS.wheel, ARGV.due, ARGV.prefix
 
 -- include shared/find-entry.lua
 
@@ -23,7 +23,7 @@ local minute = string.format('%.0f', number)
 if entry then return redis.call('ZREM', timeouts, entry) end
 if not redis.call('ZSCORE', wheel, minute) and not restoreBucket(wheel, number) then return 0 end
 redis.call('ZREM', wheel, '-') -- takes no memory: at maxmemory Redis refuses only the first write of a script
-if number <= horizonOf(wheel, milliseconds(ARGV[1])) then return -3 end
+if number <= horizonOf(wheel, milliseconds(ARGV.nowMs)) then return -3 end
 local gone = wheelKey(wheel, 'gone-' .. minute)
 local added = redis.call('SADD', gone, prefix)
 redis.pcall('PERSIST', gone) -- the expiry that another program has set would bring the messages back

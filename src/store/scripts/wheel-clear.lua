@@ -6,13 +6,13 @@
 -- KEYS[3] wheel     zset  minute of a bucket -> when the bucket is promoted, epoch ms
 --
 -- returns {keys deleted, whether there are more buckets}
-local wheel = KEYS[3]
+local wheel = KEYS.wheel
 
 -- include shared/wheel.lua
 
 -- include shared/names.lua
 
-local deleted = redis.call('UNLINK', KEYS[1], KEYS[2])
+local deleted = redis.call('UNLINK', KEYS.timeouts, KEYS.order)
 local minutes = namesOf(100, function(many, from) return redis.pcall('ZRANGE', wheel, from, from + many - 1) end)
 if minutes.err or #minutes == 0 then return {deleted + redis.call('UNLINK', wheel), 0} end
 for _, minute in ipairs(minutes) do

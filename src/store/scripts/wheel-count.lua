@@ -14,5 +14,5 @@
 
 -- include shared/wheel-count.lua
 
-local count, overdue, more = countBuckets(KEYS[1], tonumber(ARGV[2]), milliseconds(ARGV[1]))
+local count, overdue, more = countBuckets(KEYS.wheel, tonumber(ARGV.from), milliseconds(ARGV.nowMs))
 return {count, overdue, more or -1}

@@ -8,7 +8,7 @@
 --
 -- returns {buckets that the wheel lacked or has too late, {for each key of a bucket that expires two: the key, in how many ms}, {keys of buckets that are no lists},
 --   {keys of their cancelled ids that are no sets}}
-local wheel, from, count = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+local wheel, from, count = KEYS.wheel, tonumber(ARGV.from), tonumber(ARGV.count)
 
 -- include shared/wheel.lua
 
@@ -26,7 +26,7 @@ for n, bucket in ipairs(buckets) do
   if length ~= 0 and isOfAnotherType(redis.pcall('SCARD', gone)) then noSets[#noSets + 1] = gone end
   if type(length) == 'number' and length > 0 then
     local score = tonumber(redis.call('ZSCORE', wheel, minute) or 'inf')
-    if score > promotionOf(from + n - 1) and (ARGV[3] ~= '1' or restoreBucket(wheel, from + n - 1)) then lacking = lacking + 1 end
+    if score > promotionOf(from + n - 1) and (ARGV.restore ~= '1' or restoreBucket(wheel, from + n - 1)) then lacking = lacking + 1 end
     for _, key in ipairs({bucket, gone}) do
       local left = redis.pcall('PTTL', key)
       if type(left) == 'number' and left >= 0 then

@@ -19,8 +19,8 @@
 --   that were not simply added: -2 when the due time exceeds 2^53-1; -3 for a repetition that comes too late to know whether an earlier attempt was
 --   delivered or never arrived, or whose due time is in another minute than that of the earlier attempt may be, so that its ticket would name one of two
 --   messages; the due time of one that was there already
-local timeouts, wheel = KEYS[1], KEYS[2]
-local delays, entries, undeliveredUntil = ARGV[5], ARGV, tonumber(ARGV[4])
+local timeouts, wheel = KEYS.timeouts, KEYS.wheel
+local delays, entries, undeliveredUntil = ARGV.delays, ARGV, tonumber(ARGV.undeliveredUntilMs)
 local MAX = 9007199254740991
 
 -- include shared/milliseconds.lua
@@ -31,8 +31,8 @@ local MAX = 9007199254740991
 
 -- include shared/wheel-announce.lua
 
-local now, base = milliseconds(ARGV[2]), 0
-if ARGV[3] ~= '1' then base = now end
+local now, base = milliseconds(ARGV.nowMs), 0
+if ARGV.dated ~= '1' then base = now end
 local horizon = horizonOf(wheel, now)
 local reply = {string.format('%.0f', base)}
 
@@ -87,7 +87,7 @@ end
 if not earliest then return reply end
 
 -- first: a user without the right to publish changes nothing
-announceWheel(timeouts, wheel, ARGV[1], earliest, horizon, now)
+announceWheel(timeouts, wheel, ARGV.channel, earliest, horizon, now)
 local known = {}
 for _, minute in ipairs(minutes) do
   local name, list = string.format('%.0f', minute), lists[minute]

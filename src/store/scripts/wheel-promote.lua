@@ -6,7 +6,7 @@
 -- ARGV[1] nowMs  integer  the caller's clock, or -1 for the server's
 --
 -- returns whether anything was done; or the server's error, such as a right that the user lacks
-local timeouts, wheel = KEYS[1], KEYS[2]
+local timeouts, wheel = KEYS.timeouts, KEYS.wheel
 
 -- include shared/milliseconds.lua
 
@@ -16,7 +16,7 @@ local timeouts, wheel = KEYS[1], KEYS[2]
 
 -- include shared/wheel-promotion.lua
 
-local horizon = horizonOf(wheel, milliseconds(ARGV[1]))
+local horizon = horizonOf(wheel, milliseconds(ARGV.nowMs))
 local first, problem, done = firstBucket(wheel)
 if first[1] and tonumber(first[2]) <= promotionOf(horizon) then
   local steps

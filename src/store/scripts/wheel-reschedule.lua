@@ -14,7 +14,7 @@
 --
 -- returns the new due time as text; nil when there is no such entry; -2 when the new due time exceeds 2^53-1; -3 when its bucket is being promoted: continue
 --   the promotion, and call again; {index to continue from} when it was not found yet
-local timeouts, wheel, due, prefix = KEYS[1], KEYS[2], ARGV[3], ARGV[4]
+local timeouts, wheel, due, prefix = KEYS.timeouts, KEYS.wheel, ARGV.due, ARGV.prefix
 
 -- include shared/find-entry.lua
 
@@ -28,8 +28,8 @@ local timeouts, wheel, due, prefix = KEYS[1], KEYS[2], ARGV[3], ARGV[4]
 
 -- include shared/wheel-announce.lua
 
-local now = milliseconds(ARGV[2])
-local newDue = now + tonumber(ARGV[6])
+local now = milliseconds(ARGV.nowMs)
+local newDue = now + tonumber(ARGV.delayMs)
 local newDueText, newMinute = string.format('%.0f', newDue), math.floor(newDue / MINUTE)
 local number, horizon = math.floor(tonumber(due) / MINUTE), horizonOf(wheel, now)
 local minute = string.format('%.0f', number)
@@ -37,7 +37,7 @@ local gone = wheelKey(wheel, 'gone-' .. minute)
 
 local function place(entry)
   local isNear = newMinute <= horizon
-  announceWheel(timeouts, wheel, ARGV[1], isNear and newDue or promotionOf(newMinute), horizon, now)
+  announceWheel(timeouts, wheel, ARGV.channel, isNear and newDue or promotionOf(newMinute), horizon, now)
   if not isNear then
     local name, late = string.format('%.0f', newMinute), newDue % MINUTE
     local element = string.char(math.floor(late / 256), late % 256) .. entry
@@ -51,7 +51,7 @@ end
 local entry, isTooLarge = findEntry(timeouts, due, prefix), newDue > 9007199254740991
 if entry and isTooLarge then return '-2' end
 if entry then
-  place(ARGV[5] .. string.sub(entry, #prefix + 1))
+  place(ARGV.newPrefix .. string.sub(entry, #prefix + 1))
   redis.call('ZREM', timeouts, entry)
   return newDueText
 end
@@ -60,12 +60,12 @@ if number <= horizon then return '-3' end
 if redis.call('SISMEMBER', gone, prefix) == 1 then return false end
 if isTooLarge then return '-2' end
 
-local bucket, from, seen, bytes, step = wheelKey(wheel, 'wheel-' .. minute), tonumber(ARGV[7]), 0, 0, 4
+local bucket, from, seen, bytes, step = wheelKey(wheel, 'wheel-' .. minute), tonumber(ARGV.from), 0, 0, 4
 while seen < 1000 and bytes < 1048576 do
   local elements = redis.call('LRANGE', bucket, from, from + step - 1)
   for _, element in ipairs(elements) do
     if string.sub(element, 3, 2 + #prefix) == prefix then
-      place(ARGV[5] .. string.sub(element, 3 + #prefix))
+      place(ARGV.newPrefix .. string.sub(element, 3 + #prefix))
       redis.call('SADD', gone, prefix)
       redis.pcall('PERSIST', gone) -- as in wheel-cancel.lua
       return newDueText

@@ -21,8 +21,8 @@
 --
 -- returns {the number of the key to continue with, or 0 when all were counted, the number of overdue messages, the number of those visible from `to` on,
 --   and then two values for each part that has messages: its number from 0 on, and their count}; a key of another type counts as empty
-local due = {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]}
-local first, at, from, to, partMs = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
+local first, at, from, to, partMs = tonumber(ARGV.first), tonumber(ARGV.at), tonumber(ARGV.from), tonumber(ARGV.to), tonumber(ARGV.partMs)
 
 local ASIDE, BEYOND = '9007199254740992', '18014398509481984'
 local ENOUGH = 396 -- counts, and then those of one more key, at most 504: a millisecond or two together

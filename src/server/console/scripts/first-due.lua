@@ -18,8 +18,8 @@
 --
 -- returns {the time as text, or "" if there is none, 1 if no further tasks have such messages, and then the number of each task}; a key of another
 --   type counts as empty
-local due = {KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]}
-local from, to = ARGV[1], ARGV[2]
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
+local from, to = ARGV.from, ARGV.to
 
 -- The messages of a task start at ASIDE + 2 * (its number * SPAN + when they were visible): see shared/aside.lua of the library.
 local ASIDE, BEYOND, SPAN = 9007199254740992, '(18014398509481984', 8796093022208

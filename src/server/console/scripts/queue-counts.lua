@@ -21,8 +21,8 @@
 --
 -- returns {all, visible, delayed, in flight, dead letters, when the first visible one was due as text or "", 1 if polling is paused, 1 if adding
 --   is paused, 1 if messages are set aside as their task is paused}; these are visible, and not in the time of the first. A key of another type is an error
-local due = {KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14], KEYS[15]}
-local inFlight, config, now = KEYS[4], KEYS[2], ARGV[1]
+local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
+local inFlight, config, now = KEYS.inFlight, KEYS.config, ARGV.now
 
 local ASIDE, BEYOND = '9007199254740992', '(18014398509481984' -- the scores of what is set aside
 local first
@@ -43,7 +43,7 @@ local function divide(key)
   return visible, all - visible
 end
 
-local total = redis.call('HLEN', KEYS[1])
+local total = redis.call('HLEN', KEYS.messages)
 local visible, held, delayed = 0, 0, 0
 if total > 0 then visible, held = divide(inFlight) end -- what a consumer had longer than it may is visible again
 for _, key in ipairs(due) do
@@ -57,6 +57,6 @@ local function isPaused(name)
   return redis.call('HGET', config, name) == '1' and 1 or 0
 end
 return {
-  total, visible, delayed, held, redis.call('HLEN', KEYS[3]), first and string.format('%.0f', first) or '',
+  total, visible, delayed, held, redis.call('HLEN', KEYS.deadMessages), first and string.format('%.0f', first) or '',
   isPaused('pollPaused'), isPaused('addPaused'), isAside
 }

@@ -7,8 +7,8 @@
 -- ARGV[2] probeMs    integer  while the breaker is open, one webhook goes through after each of these times
 --
 -- returns 0: it may go; otherwise the milliseconds after which to ask again
-local endpoint = KEYS[1]
-local perSecond, probeMs = tonumber(ARGV[1]), tonumber(ARGV[2])
+local endpoint = KEYS.endpoint
+local perSecond, probeMs = tonumber(ARGV.perSecond), tonumber(ARGV.probeMs)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

@@ -8,5 +8,5 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- include shared/stored-times.lua
 
-local stored = storedOf(KEYS[1], 'pausedUntil', 'openUntil')
+local stored = storedOf(KEYS.endpoint, 'pausedUntil', 'openUntil')
 return math.max(0, math.ceil(math.max(timeOf(stored[1], now), timeOf(stored[2], now)) - now))

@@ -10,9 +10,9 @@
 -- ARGV[5] openMs     integer  how long the breaker stays open before one webhook tries again
 --
 -- returns whether the breaker has just opened (1) or not (0), and for how many ms no webhook has been delivered: 0 after a delivery
-local endpoint = KEYS[1]
-local delivered, refused, pauseMs = ARGV[1] == '1', ARGV[1] == '2', tonumber(ARGV[2])
-local least, share, openMs = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local endpoint = KEYS.endpoint
+local delivered, refused, pauseMs = ARGV.ended == '1', ARGV.ended == '2', tonumber(ARGV.pauseMs)
+local least, share, openMs = tonumber(ARGV.least), tonumber(ARGV.share), tonumber(ARGV.openMs)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

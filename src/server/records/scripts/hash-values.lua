@@ -8,7 +8,7 @@
 -- ARGV[3..] names  text*    read only these fields
 --
 -- returns the values
-local records, most, bytes = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+local records, most, bytes = KEYS.records, tonumber(ARGV.most), tonumber(ARGV.bytes)
 local NAME = 256
 
 local kind = redis.call('TYPE', records).ok

@@ -7,7 +7,7 @@
 -- ARGV[3] bytes  integer  the most bytes of an entry
 --
 -- returns the id after which the next page begins, or "" at the end of the log; and for each entry its id and its text
-local log, from, most, bytes = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local log, from, most, bytes = KEYS.log, ARGV.from, tonumber(ARGV.most), tonumber(ARGV.bytes)
 local TOGETHER = 4 -- nothing says how large they are before they are read
 local ENOUGH = 4194304 -- bytes that one call reads
 local ENTRY = 4096 -- bytes that an entry counts at least, so that a call that meets only empty ones ends

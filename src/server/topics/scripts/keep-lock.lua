@@ -6,7 +6,7 @@
 -- ARGV[2] lockMs  integer  how long the lock lasts from now
 --
 -- returns 1 if this instance has the lock, else 0
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+if redis.call('GET', KEYS.lock) ~= ARGV.token then
   return 0
 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('PEXPIRE', KEYS.lock, ARGV.lockMs)

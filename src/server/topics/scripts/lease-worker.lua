@@ -10,8 +10,8 @@
 -- ARGV[5] count    integer  the count of numbers
 --
 -- returns the number, the times from which and up to which it has ids, and the time; the number is -1 when none is free
-local workers, token = KEYS[1], ARGV[1]
-local held, start, leaseMs, count = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local workers, token = KEYS.workers, ARGV.token
+local held, start, leaseMs, count = tonumber(ARGV.held), tonumber(ARGV.start), tonumber(ARGV.leaseMs), tonumber(ARGV.count)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

@@ -5,8 +5,8 @@
 -- ARGV[1] most  integer  the longest time, ms
 --
 -- returns 1 if it was longer, else 0
-local left = redis.call('PTTL', KEYS[1])
-if left ~= -1 and left <= tonumber(ARGV[1]) then
+local left = redis.call('PTTL', KEYS.lock)
+if left ~= -1 and left <= tonumber(ARGV.most) then
   return 0
 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return redis.call('PEXPIRE', KEYS.lock, ARGV.most)

@@ -5,7 +5,7 @@
 -- ARGV[1] token  text  the token of this instance
 --
 -- returns 1 if this instance had the lock, else 0
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+if redis.call('GET', KEYS.lock) ~= ARGV.token then
   return 0
 end
-return redis.call('DEL', KEYS[1])
+return redis.call('DEL', KEYS.lock)

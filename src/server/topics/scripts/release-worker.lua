@@ -7,9 +7,9 @@
 -- ARGV[3] reach   integer  the time of the last id that it has drawn, epoch ms
 --
 -- returns 1 if the instance had it, else 0
-local stored = redis.call('HGET', KEYS[1], ARGV[2])
-if not stored or string.match(stored, '^%d+ (.*)$') ~= ARGV[1] then
+local stored = redis.call('HGET', KEYS.workers, ARGV.number)
+if not stored or string.match(stored, '^%d+ (.*)$') ~= ARGV.token then
   return 0
 end
-redis.call('HSET', KEYS[1], ARGV[2], ARGV[3] .. ' ')
+redis.call('HSET', KEYS.workers, ARGV.number, ARGV.reach .. ' ')
 return 1
