@@ -21,7 +21,7 @@ import { beeQueue } from '../subjects/bee-queue.js'
 import { bullmq } from '../subjects/bullmq.js'
 import { redelayed } from '../subjects/redelayed.js'
 import { redisson } from '../subjects/redisson.js'
-import { reliable } from '../subjects/reliable.js'
+import { reliable, reliableWith } from '../subjects/reliable.js'
 import { timerFloor } from '../subjects/timer-floor.js'
 import type { Subject, Taken } from '../subjects/subject.js'
 
@@ -34,6 +34,8 @@ interface Setting extends StageOptions {
   readonly clients?: number
   /** So many messages that are due in an hour or later lie behind. */
   readonly backlog?: number
+  /** Also what the process takes of a processor while it delivers, with what the benchmark needs for each message. */
+  readonly cpu?: boolean
 }
 
 const none = redelayed('compact')
@@ -61,13 +63,17 @@ async function measure(bench: Bench, subject: Subject, setting: Setting): Promis
     await stage.raw.slowlog('RESET')
     const worked = await countWork(stage.raw)
     const limit = start + Math.max(...load) + GIVE_UP_MS - Date.now()
+    const [cpu, since] = [process.cpuUsage(), performance.now()]
     const taken = await within(taking, limit)
+    const { user, system } = process.cpuUsage(cpu)
+    const ms = performance.now() - since
     const work = await worked()
     return {
       [LATE]: taken === undefined ? 1 : 0,
       ...(taken === undefined ? DID_NOT_KEEP_UP : distribution(bench, subject, taken, dues)),
       // its adding was not over when the first was due: part of the lateness is that
       ...(addedLate > 0 && { 'adding took longer by ms': addedLate }),
+      ...(setting.cpu === true && { 'client CPU %': (user + system) / 10 / ms }),
       'longest script ms': await longestScript(stage.raw),
       'scripts % of server': work.scriptShare * 100,
     }
@@ -214,6 +220,16 @@ export const lateness: readonly Scenario[] = [
     WITH_OTHERS,
     (bench) => ({ load: uniformLoad(1_000, bench.quick ? 3 : 10) }),
     exact,
+  ),
+  ...[10, 100, 300, 1_000].map((perSecond) =>
+    scenario(
+      `fine-waits-${perSecond}`,
+      `${perSecond.toLocaleString('en-US')} messages a second at random moments, with fine waits, which are the default, and without. ${hz10}`,
+      [none, redelayed('compact', { fineWaits: false }), reliable, reliableWith({ fineWaits: false })],
+      (bench) => ({ load: uniformLoad(perSecond, bench.quick ? 3 : 10), cpu: true }),
+      undefined,
+      3,
+    ),
   ),
   scenario('lateness-hz-100', '1,000 messages a second at random moments, with `hz 100`.', WITH_FLOOR, (bench) => ({
     load: uniformLoad(1_000, bench.quick ? 2 : 5),

@@ -1,4 +1,4 @@
-import { createClient, type BlockingQueue, type RedelayedClient } from '../../dist/index.js'
+import { createClient, type BlockingQueue, type ClientOptions, type RedelayedClient } from '../../dist/index.js'
 import {
   bulksOf,
   Collector,
@@ -24,17 +24,24 @@ const BULK = { size: 5_000, inFlight: 1 }
 const CONSUMER_CHUNK = 1_000
 
 /** This package, with its default codec. */
-export function redelayed(layout: Layout): Subject {
+export function redelayed(layout: Layout, tuning: Tuning = {}): Subject {
   return {
-    name: `redelayed, layout '${layout}'`,
+    name: `redelayed, layout '${layout}'${inName(tuning)}`,
     promise: 'at most once',
     bulks: bulksOf([250, 1_000, 5_000], [1, 2, 4]),
-    open: (options) => Promise.resolve(new RedelayedSession(options, layout)),
+    open: (options) => Promise.resolve(new RedelayedSession(options, layout, tuning)),
   }
 }
 
-export function clientOf({ url, ca }: SessionOptions): RedelayedClient {
-  return createClient({ url, ...(ca !== undefined && { tls: { ca } }) })
+/** Other options than the defaults. */
+export type Tuning = Pick<ClientOptions, 'fineWaits'>
+
+export function inName({ fineWaits = true }: Tuning): string {
+  return fineWaits ? '' : ', `fineWaits: false`'
+}
+
+export function clientOf({ url, ca }: SessionOptions, tuning: Tuning = {}): RedelayedClient {
+  return createClient({ url, ...tuning, ...(ca !== undefined && { tls: { ca } }) })
 }
 
 class RedelayedSession implements Session {
@@ -45,9 +52,9 @@ class RedelayedSession implements Session {
   readonly #abort = new AbortController()
   #consumers: Promise<unknown> = Promise.resolve()
 
-  constructor(options: SessionOptions, layout: Layout) {
+  constructor(options: SessionOptions, layout: Layout, tuning: Tuning) {
     this.#options = options
-    this.#clients = Array.from({ length: options.clients ?? 1 }, () => clientOf(options))
+    this.#clients = Array.from({ length: options.clients ?? 1 }, () => clientOf(options, tuning))
     this.#queues = this.#clients.map((client) => client.getBlockingQueue<string>(options.queue))
     const [first] = this.#queues
     const [client] = this.#clients

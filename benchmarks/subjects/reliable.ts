@@ -1,5 +1,5 @@
 import type { AddItem, RedelayedClient, ReliableQueue } from '../../dist/index.js'
-import { clientOf } from './redelayed.js'
+import { clientOf, inName, type Tuning } from './redelayed.js'
 import {
   bulksOf,
   Collector,
@@ -22,11 +22,15 @@ import {
 const BULK = { size: 5_000, inFlight: 1 }
 
 /** This package's reliable queue and its worker, which keep a message until it is acknowledged, as BullMQ and bee-queue do. */
-export const reliable: Subject = {
-  name: 'redelayed, reliable queue',
-  promise: 'at least once',
-  bulks: bulksOf([250, 1_000, 5_000], [1, 2, 4]),
-  open: (options) => Promise.resolve(new ReliableSession(options)),
+export const reliable = reliableWith({})
+
+export function reliableWith(tuning: Tuning): Subject {
+  return {
+    name: `redelayed, reliable queue${inName(tuning)}`,
+    promise: 'at least once',
+    bulks: bulksOf([250, 1_000, 5_000], [1, 2, 4]),
+    open: (options) => Promise.resolve(new ReliableSession(options, tuning)),
+  }
 }
 
 class ReliableSession implements Session {
@@ -34,9 +38,9 @@ class ReliableSession implements Session {
   readonly #clients: RedelayedClient[]
   readonly #queue: ReliableQueue<string>
 
-  constructor(options: SessionOptions) {
+  constructor(options: SessionOptions, tuning: Tuning) {
     this.#options = options
-    this.#clients = Array.from({ length: options.clients ?? 1 }, () => clientOf(options))
+    this.#clients = Array.from({ length: options.clients ?? 1 }, () => clientOf(options, tuning))
     const [client] = this.#clients
     if (client === undefined) throw new Error('a session needs a client')
     this.#queue = client.getReliableQueue<string>(options.queue)
