@@ -84,6 +84,11 @@ export function copyOf<E extends RedelayedError>(error: E): E {
   return copy
 }
 
+/** The error for one of several callers: a copy, unless another library made it. */
+export function ownCopy<E extends Error | undefined>(error: E): E | RedelayedError {
+  return error instanceof RedelayedError ? copyOf(error) : error
+}
+
 /** An argument or option is not what the call takes. The message says what was expected, and describes what was received. */
 export class InvalidArgumentError extends RedelayedError {
   constructor(what: string, expected: string, received: unknown, details: ErrorDetails = {}) {

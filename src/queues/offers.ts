@@ -34,7 +34,7 @@ import {
 import { WheelStore } from '../store/wheel-store.js'
 import type { QueueContext, QueueIdentity } from './context.js'
 import { runsOf } from './runs.js'
-import { nextTurn } from '../timing/pause.js'
+import { TurnCollector } from '../timing/turn-collector.js'
 import { warnOfTimestamp } from './warn-of-timestamp.js'
 
 /** How often an offer whose outcome is unknown is repeated, and how often a new id is drawn. */
@@ -96,7 +96,9 @@ export class Offers {
   readonly #identity: QueueIdentity<unknown>
   readonly #store: OffersStore
   readonly #idBytes: number
-  #waiting: WaitingOffer[] = []
+  readonly #waiting = new TurnCollector<WaitingOffer>((waiting) => {
+    for (const run of runsOf(waiting, ({ pending }) => 'atMs' in pending.due)) void this.#sendRun(run)
+  })
   /** Whether the server is known to have the script that adds many. */
   #isScriptKnown = false
 
@@ -118,17 +120,9 @@ export class Offers {
     return this.#context.commands.trackOperation(
       () =>
         new Promise<Ticket>((resolve, reject) => {
-          this.#waiting.push({ pending, resolve, reject })
-          if (this.#waiting.length === 1) void nextTurn().then(() => this.#sendWaiting())
+          this.#waiting.add({ pending, resolve, reject })
         }),
     )
-  }
-
-  /** Sends the waiting offers in the order of the calls, and all at once, so that no offer of the next turn overtakes one. */
-  #sendWaiting(): void {
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const run of runsOf(waiting, ({ pending }) => 'atMs' in pending.due)) void this.#sendRun(run)
   }
 
   async #sendRun(run: readonly WaitingOffer[]): Promise<void> {
@@ -177,7 +171,7 @@ export class Offers {
    * others. Their ids increase in the order given, so that entries of one due time are delivered in it.
    */
   async many(items: readonly PendingOffer[], wait?: Wait): Promise<(Ticket | RedelayedError)[]> {
-    this.#sendWaiting() // earlier offers go first
+    this.#waiting.flush() // earlier offers go first
     return this.#inChunks(items, wait, CHUNKS_IN_FLIGHT)
   }
 

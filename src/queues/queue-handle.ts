@@ -13,14 +13,12 @@ import {
   toError,
   withCallers,
 } from '../errors.js'
-import type { CallOptions, CommandArg, Sender } from '../store/sender.js'
+import type { CallOptions, Command, CommandArg, Sender } from '../store/sender.js'
 import { nextTurn } from '../timing/pause.js'
 import type { QueueContext } from './context.js'
 
 /** After this many errors other work of the event loop gets a turn. */
 const FAILURES_PER_TURN = 250
-
-type Command = readonly [command: string, args: readonly CommandArg[]]
 
 /**
  * The part that every queue object has: a name, a codec and the client's parts. It encodes and decodes values, and sends commands; its

@@ -1,5 +1,5 @@
 import { onAbort } from '../redis/blocking/abort-signals.js'
-import { RedelayedError, copyOf, toError } from '../errors.js'
+import { ownCopy, toError } from '../errors.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 
@@ -42,7 +42,7 @@ export class WaiterQueue<E> {
         waiter.settle(how)
         this.#onLeft()
       }
-      const timer = new DeadlineTimer(this.#clock, () => leave(own(this.#whyNone()) ?? []))
+      const timer = new DeadlineTimer(this.#clock, () => leave(ownCopy(this.#whyNone()) ?? []))
       const waiter: Waiter<E> = {
         max,
         settle: (how) => {
@@ -74,11 +74,6 @@ export class WaiterQueue<E> {
   }
 
   rejectAll(error: Error): void {
-    for (const waiter of [...this.#waiting]) waiter.settle(own(error))
+    for (const waiter of [...this.#waiting]) waiter.settle(ownCopy(error))
   }
-}
-
-/** A copy of the error for each call. */
-function own<E extends Error | undefined>(error: E): E | RedelayedError {
-  return error instanceof RedelayedError ? copyOf(error) : error
 }

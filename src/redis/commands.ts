@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { ConnectionError, RedelayedError, ShutdownError } from '../errors.js'
 import { RELIABLE_PREFIX } from '../keys.js'
-import type { CallOptions, CommandArg, Resend, Sender } from '../store/sender.js'
+import type { CallOptions, Command, CommandArg, Resend, Sender } from '../store/sender.js'
 import type { Settings } from '../options.js'
 import { atMost } from '../timing/pause.js'
 import { KeptCommands } from './kept-commands.js'
@@ -12,8 +12,6 @@ import { noConnectionYet, whereAndWhy, type Topology } from './topology/topology
 
 /** The most retries of a command while one connection after the other breaks. */
 const MAX_RETRIES = 3
-
-type Command = readonly [command: string, args: readonly CommandArg[]]
 
 /** A failed call and its start. */
 interface Failed {
@@ -79,8 +77,8 @@ export class Commands implements Sender {
   }
 
   /**
-   * A shutdown waits for the calls under way, and need not wait for repetitions of one after the other. It does for calls that are repeated only if they were
-   * not carried out: one of them may put a taken element back.
+   * After a shutdown has begun, calls are repeated for one more time limit only. Calls without `resend` are exempt: they are repeated only if they were certainly not carried
+   * out, and one of them may be putting a taken element back.
    */
   #mayRepeat(resend: CallOptions['resend']): boolean {
     return resend === undefined || performance.now() - this.#shutdownAt < this.#limit

@@ -29,7 +29,7 @@ export class KeptCommands {
     this.#address = address
   }
 
-  /** The start of the first call that is kept or was not answered; a later one can have begun earlier. */
+  /** When the call that was registered first, and has no answer yet, began. Calls are in the order of their registration, not of their start. */
   get oldest(): number | undefined {
     if (performance.now() - this.#unansweredSince > this.#limitMs) this.#unansweredSince = Infinity
     const [first] = this.#kept

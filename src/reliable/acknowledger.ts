@@ -8,9 +8,9 @@ import { AS_SET, MOST_HANDLED, NO_DEAD_LETTER, type GiveBack, type ReliableStore
 import { clean, cut } from '../text.js'
 import { systemClock } from '../timing/clock.js'
 import { Seldom } from '../timing/seldom.js'
+import { TurnCollector } from '../timing/turn-collector.js'
 import { durationMs, type Duration } from '../duration.js'
 import { visibilityMs } from './visibility.js'
-import { Batches } from './batches.js'
 import { ReliableMessage, type AcknowledgeOptions, type MessageActions, type NegativeOptions } from './message.js'
 import { MAX_PROGRESS_BYTES, type ProgressOptions } from './progress.js'
 import { claimOf } from './receipt.js'
@@ -29,7 +29,10 @@ const MAX_REASON_BYTES = 2_000
 export class Acknowledger<T> implements MessageActions {
   readonly #handle: QueueHandle<T>
   readonly #store: ReliableStore
-  readonly #acknowledgements = new Batches<Waiting>(MOST_HANDLED, (waiting) => void this.#acknowledgeBatch(waiting))
+  readonly #acknowledgements = new TurnCollector<Waiting>(
+    (waiting) => void this.#acknowledgeTogether(waiting),
+    MOST_HANDLED,
+  )
   readonly #seldom = new Seldom(systemClock)
 
   constructor(handle: QueueHandle<T>, store: ReliableStore) {
@@ -152,7 +155,7 @@ export class Acknowledger<T> implements MessageActions {
     })
   }
 
-  async #acknowledgeBatch(waiting: readonly Waiting[]): Promise<void> {
+  async #acknowledgeTogether(waiting: readonly Waiting[]): Promise<void> {
     try {
       const claims = waiting.map(({ claim }) => claim)
       const kept = waiting.map(({ result }) => result)

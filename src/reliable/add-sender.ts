@@ -20,7 +20,7 @@ import { runsOf } from '../queues/runs.js'
 import { warnOfTimestamp } from '../queues/warn-of-timestamp.js'
 import { shortfall } from '../redis/durable/durability.js'
 import { mayConcernOne } from '../redis/replies/server-errors.js'
-import { nextTurn } from '../timing/pause.js'
+import { TurnCollector } from '../timing/turn-collector.js'
 import { ADD_ITEMS, ADD_OUTCOME, addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
 import type { ReliableStore } from '../store/reliable-store.js'
@@ -57,7 +57,10 @@ export class AddSender<T> implements AddRoute {
   readonly #store: ReliableStore
 
   /** The calls of this turn of the event loop. */
-  #joined: JoinedCall[] = []
+  readonly #joined = new TurnCollector<JoinedCall>((joined) => {
+    for (const alike of runsOf(joined, ({ how }) => `${how.existing} ${how.batch}`))
+      for (const calls of scriptsOf(alike)) void this.#sendTogether(calls)
+  })
   /** Whether the server is known to have the script. */
   #isScriptKnown = false
 
@@ -76,25 +79,14 @@ export class AddSender<T> implements AddRoute {
     // tracked, so that a shutdown in this turn lets them be sent
     if (how.wait === undefined && pending.length > 0 && pending.length < ADD_ITEMS)
       return commands.trackOperation(() => this.#join(pending, how))
-    this.#sendJoined() // earlier messages go first
+    this.#joined.flush() // earlier messages go first
     if (how.wait === undefined) return this.#sendAll(pending, how)
     return durable.trackOperation(() => this.#sendAll(pending, how))
   }
 
   /** Joins the messages to those of the other calls of this turn of the event loop: for many callers that is one script. */
   #join(pending: readonly PendingMessage[], how: How): Promise<(Added | RedelayedError)[]> {
-    return new Promise((resolve, reject) => {
-      this.#joined.push({ pending, how, resolve, reject })
-      if (this.#joined.length === 1) void nextTurn().then(() => this.#sendJoined())
-    })
-  }
-
-  /** Sends the joined calls in order, and all at once, so that no call of the next turn overtakes one. */
-  #sendJoined(): void {
-    const joined = this.#joined
-    this.#joined = []
-    for (const alike of runsOf(joined, ({ how }) => `${how.existing} ${how.batch}`))
-      for (const calls of scriptsOf(alike)) void this.#sendTogether(calls)
+    return new Promise((resolve, reject) => this.#joined.add({ pending, how, resolve, reject }))
   }
 
   async #sendTogether(calls: readonly JoinedCall[]): Promise<void> {

@@ -1,4 +1,4 @@
-import { ShutdownError, UnsupportedOperationError, copyOf, RedelayedError, toError } from '../errors.js'
+import { ShutdownError, UnsupportedOperationError, ownCopy, toError } from '../errors.js'
 import { onAbort } from '../redis/blocking/abort-signals.js'
 import { LINGER_MS, type QueueAddress, type ServedQueue } from '../scheduler/queue-registry.js'
 import type { EndReply, EndsReply } from '../store/reliable-scripts.js'
@@ -164,7 +164,7 @@ export class EndWaits implements ServedQueue {
 
   /** A call that Redis has answered before waits for the next sweep; any other rejects. */
   #onFailure(waiters: readonly Waiter[], error: Error): void {
-    for (const waiter of waiters) if (!waiter.hasAnswer) waiter.settle(own(error))
+    for (const waiter of waiters) if (!waiter.hasAnswer) waiter.settle(ownCopy(error))
     if (waiters.some(({ hasAnswer }) => hasAnswer)) this.#params.onError(error)
   }
 
@@ -193,8 +193,3 @@ function answer(waiter: Waiter, end: EndReply, keeps: boolean): void {
 }
 
 const NOT_KEPT = 'the queue keeps no completed messages: set keepCompleted with setConfig'
-
-/** A copy of the error for each call, which adds its queue and its callers. */
-function own(error: Error): Error {
-  return error instanceof RedelayedError ? copyOf(error) : error
-}

@@ -25,6 +25,7 @@ import {
   type FilterScheduleReply,
   type InspectOrderReply,
   type InspectScheduleReply,
+  type OfferManyReply,
   type PageReply,
   type StatsReply,
   type TransferReply,
@@ -170,10 +171,7 @@ export class DelayedStore implements OffersStore {
       delays: delaysOf(offered),
       entries: offered.map(({ entry }) => entry),
     })
-    for (const index of reply.others.keys()) {
-      if (index < 0 || index >= offered.length) throw new InternalError('offer-reply', 'it is not of these offers')
-    }
-    return offered.map((each, index) => reply.others.get(index) ?? reply.now + delayOf(each))
+    return dueTimesOf(offered, reply)
   }
 
   #offerArgs({ entry, due, undeliveredUntilMs }: OfferedEntry): ArgsOf<(typeof offer)['source']> {
@@ -410,6 +408,14 @@ export function delaysOf(offered: readonly OfferedEntry[]): string {
   return delays.every((delay) => delay === delays[0]) ? String(delays[0]) : delays.join()
 }
 
-export function delayOf({ due }: OfferedEntry): number {
+/** The due time of each offer, or the number of what prevented it. */
+export function dueTimesOf(offered: readonly OfferedEntry[], { now, others }: OfferManyReply): number[] {
+  for (const index of others.keys()) {
+    if (index < 0 || index >= offered.length) throw new InternalError('offer-reply', 'it is not of these offers')
+  }
+  return offered.map((each, index) => others.get(index) ?? now + delayOf(each))
+}
+
+function delayOf({ due }: OfferedEntry): number {
   return 'atMs' in due ? due.atMs : due.delayMs
 }

@@ -1,9 +1,10 @@
 export type CommandArg = string | Buffer
 
+export type Command = readonly [command: string, args: readonly CommandArg[]]
+
 /**
- * Why a command may be sent again when the connection breaks before its reply came: it only `reads`; it does no harm when its first attempt arrives after all
- * later calls (`harmless`); or it can be carried out twice, but `undoes` what other calls do after it. Then it is sent again only once an earlier attempt
- * cannot be carried out any more.
+ * Why a command may be sent again when the connection breaks before its reply came. `reads`: it changes nothing. `harmless`: its first attempt may arrive after all later
+ * calls. `undoes`: running it twice is safe, but running it late would undo what other calls did since; so it is sent again only when the first attempt can no longer arrive.
  */
 export type Resend = 'reads' | 'harmless' | 'undoes'
 
@@ -20,8 +21,5 @@ export interface CallOptions {
 export interface Sender {
   call(command: string, args: readonly CommandArg[], options?: CallOptions): Promise<unknown>
   /** One result or error per command, in order. */
-  pipeline(
-    commands: readonly (readonly [command: string, args: readonly CommandArg[]])[],
-    options?: Omit<CallOptions, 'resend'>,
-  ): Promise<unknown[]>
+  pipeline(commands: readonly Command[], options?: Omit<CallOptions, 'resend'>): Promise<unknown[]>
 }

@@ -1,9 +1,9 @@
 import { entryPrefix } from '../codecs/entry.js'
-import { CommandError, InternalError } from '../errors.js'
+import { CommandError, toError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { pause } from '../timing/pause.js'
-import { FIRST_ATTEMPT, delayOf, delaysOf, type OfferedEntry, type OffersStore } from './delayed-store.js'
+import { FIRST_ATTEMPT, delaysOf, dueTimesOf, type OfferedEntry, type OffersStore } from './delayed-store.js'
 import { waitedFor, type WaitedFor } from './durable-scripts.js'
 import { asInteger } from './replies.js'
 import { run, runMany } from './run.js'
@@ -45,16 +45,14 @@ export class WheelStore implements OffersStore {
   }
 
   async offer(offered: OfferedEntry): Promise<number> {
-    return resultsOf(
-      [offered],
-      await run(this.#sender, wheelOffer, this.#keys, this.#offerArgs([offered])),
-    )[0] as number
+    const [due] = dueTimesOf([offered], await run(this.#sender, wheelOffer, this.#keys, this.#offerArgs([offered])))
+    return due as number
   }
 
   async offerEach(offered: readonly OfferedEntry[]): Promise<(number | Error)[]> {
     const args = offered.map((each) => this.#offerArgs([each]))
     const replies = await runMany(this.#sender, wheelOffer, this.#keys, args)
-    return replies.map((reply, at) => (reply instanceof Error ? reply : resultOf(offered[at], reply)))
+    return offered.map((each, at) => dueOf(each, replies[at] as OfferManyReply | Error))
   }
 
   async offerEachDurably(
@@ -63,14 +61,17 @@ export class WheelStore implements OffersStore {
   ): Promise<(WaitedFor<number> | Error)[]> {
     const args = offered.map((each) => this.#offerArgs([each]))
     const replies = await runMany(sender, durableOffer, this.#keys, args)
-    return replies.map((reply, at) =>
-      reply instanceof Error ? reply : { ...reply, reply: resultOf(offered[at], reply.reply) },
-    )
+    return offered.map((each, at) => {
+      const reply = replies[at] as WaitedFor<OfferManyReply> | Error
+      if (reply instanceof Error) return reply
+      const due = dueOf(each, reply.reply)
+      return due instanceof Error ? due : { ...reply, reply: due }
+    })
   }
 
   async offerTogether(offered: readonly OfferedEntry[]): Promise<number[]> {
     if (offered.length === 0) return []
-    return resultsOf(offered, await run(this.#sender, wheelOffer, this.#keys, this.#offerArgs(offered)))
+    return dueTimesOf(offered, await run(this.#sender, wheelOffer, this.#keys, this.#offerArgs(offered)))
   }
 
   #offerArgs(offered: readonly OfferedEntry[]): ArgsOf<(typeof wheelOffer)['source']> {
@@ -164,11 +165,13 @@ export class WheelStore implements OffersStore {
 }
 
 /** The due times or negative codes of the entries. */
-function resultsOf(offered: readonly OfferedEntry[], reply: OfferManyReply): number[] {
-  return offered.map((each, at) => reply.others.get(at) ?? reply.now + delayOf(each))
-}
 
-function resultOf(offered: OfferedEntry | undefined, reply: OfferManyReply): number {
-  if (offered === undefined) throw new InternalError('offer-reply', 'it is not of these offers')
-  return reply.others.get(0) ?? reply.now + delayOf(offered)
+/** An invalid reply is an error of its offer, and does not affect the others. */
+function dueOf(offered: OfferedEntry, reply: OfferManyReply | Error): number | Error {
+  if (reply instanceof Error) return reply
+  try {
+    return dueTimesOf([offered], reply)[0] as number
+  } catch (thrown) {
+    return toError(thrown)
+  }
 }

@@ -1,8 +1,8 @@
 import { toError } from '../errors.js'
-import { Batches } from '../reliable/batches.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import { MOST_HANDLED } from '../store/reliable-store.js'
+import { TurnCollector } from '../timing/turn-collector.js'
 import { COMPLETED, type Assignment, type Outcome } from './assignment.js'
 
 interface Params {
@@ -22,7 +22,7 @@ interface Params {
  */
 export class Settlement {
   readonly #params: Params
-  readonly #completed = new Map<ReliableQueue, Batches<Assignment>>()
+  readonly #completed = new Map<ReliableQueue, TurnCollector<Assignment>>()
 
   constructor(params: Params) {
     this.#params = params
@@ -34,12 +34,15 @@ export class Settlement {
     this.#completedOf(assignment.queue).add(assignment)
   }
 
-  #completedOf(queue: ReliableQueue): Batches<Assignment> {
+  #completedOf(queue: ReliableQueue): TurnCollector<Assignment> {
     const known = this.#completed.get(queue)
     if (known !== undefined) return known
-    const batches = new Batches<Assignment>(MOST_HANDLED, (completed) => void this.#acknowledge(queue, completed))
-    this.#completed.set(queue, batches)
-    return batches
+    const collector = new TurnCollector<Assignment>(
+      (completed) => void this.#acknowledge(queue, completed),
+      MOST_HANDLED,
+    )
+    this.#completed.set(queue, collector)
+    return collector
   }
 
   async #acknowledge(queue: ReliableQueue, completed: readonly Assignment[]): Promise<void> {

@@ -73,11 +73,11 @@ export class Worker {
   #asked = 0
   /** Whether the last poll returned as many messages as it asked for. */
   #wasFull = false
-  #isShutDown = false
+  #isClientGone = false
   readonly #waiting = new Set<() => void>()
   #closing: Promise<void> | undefined
   /** Whether the time of `close` is over. */
-  #isOver = false
+  #isTimeUp = false
 
   /** @internal use `client.createWorker` */
   constructor(
@@ -111,7 +111,7 @@ export class Worker {
     this.#settlement = new Settlement({
       keepsResults: this.#settings.keepResults,
       onError: report,
-      mayTryAgain: (outcome) => !this.#isOver && outcome.is !== 'released',
+      mayTryAgain: (outcome) => !this.#isTimeUp && outcome.is !== 'released',
       onSettled: (assignment, outcome) => this.#finish(assignment, outcome),
     })
     this.#fetching = new Fetching(sources, visibilityTimeout, prefetch > 0, report)
@@ -172,7 +172,7 @@ export class Worker {
 
   /** @internal */
   get holding(): boolean {
-    return this.#inHand.size > 0
+    return !this.isIdle
   }
 
   /**
@@ -277,7 +277,7 @@ export class Worker {
     this.#polling.abort()
     this.#changed()
     await atMost(this.#settings.shutdownTimeout, this.#drain())
-    this.#isOver = true
+    this.#isTimeUp = true
     for (const assignment of this.#inHand) assignment.abort(new ShutdownError('the worker was closed'))
     await atMost(LAST_ANSWERS_MS, this.#drain())
     this.#heartbeat.stop()
@@ -292,7 +292,7 @@ export class Worker {
   }
 
   async #work(): Promise<void> {
-    while (this.#closing === undefined && !this.#isShutDown) {
+    while (this.#closing === undefined && !this.#isClientGone) {
       // the wait before the count: in between the limit can only allow more
       const waitMs = this.#isPaused ? 0 : (this.#limit?.waitMs ?? 0)
       const count = this.#countToAskFor()
@@ -337,7 +337,7 @@ export class Worker {
       if (this.#wasFull) void nextTurn().then(() => this.#dispatcher.fill())
       else this.#dispatcher.fill()
     } catch (thrown) {
-      this.#isShutDown = true // any other error is retried
+      this.#isClientGone = true // any other error is retried
       this.#polling.abort()
       if (!this.#isEnding()) this.#report(thrown)
     }

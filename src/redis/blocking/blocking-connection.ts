@@ -33,7 +33,7 @@ const MAX_EARLY = 10
 const EARLY_MS = 50
 
 export interface BlockingConnectionParams {
-  /** Its `prepare` must be `learnClientId`. */
+  /** Its `prepare` must have called `learnClientId`. */
   readonly connection: ReconnectingConnection
   /** Another connection to the same server, which can unblock the given one; undefined if there is none now. */
   readonly beside: (redis: Redis) => Redis | undefined

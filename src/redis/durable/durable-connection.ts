@@ -8,7 +8,7 @@ import {
   type RedelayedError,
 } from '../../errors.js'
 import { asArray, asInteger } from '../../store/replies.js'
-import type { CommandArg } from '../../store/sender.js'
+import type { Command } from '../../store/sender.js'
 import { nextTurn } from '../../timing/pause.js'
 import { isSameWait, type Wait } from './durability.js'
 import type { ReconnectingConnection } from '../connections/reconnecting-connection.js'
@@ -20,8 +20,6 @@ import type { WaitedFor } from '../../store/durable-scripts.js'
 /** The limits of one pipeline; further calls use the next one. */
 const MAX_COMMANDS = 1_000
 const MAX_BYTES = 4 * 1024 * 1024
-
-export type Command = readonly [command: string, args: readonly CommandArg[]]
 
 export interface Sent {
   /** The client that sent the commands; missing if they could not be sent. */

@@ -27,7 +27,7 @@ const REPLACED_MS = 30_000
 const ALL_REPLACED_MS = 5_000
 /** The time before own nodes without an answer are asked again: ioredis has no reason to while another cluster carries out the calls. */
 const AGAIN_MS = 1_000
-/** Gets the remote addresses of own nodes when nodes of another cluster are not used any more that a table had named as own ones; nothing when another cluster is used. */
+/** Called when the client changes clusters: without an argument when it goes to another one; with the addresses of its own nodes when it stops using foreign nodes that a table had named as its own. */
 type OnMoved = (own?: ReadonlySet<string>) => void
 
 const known = new WeakMap<Cluster, OwnNodes>()

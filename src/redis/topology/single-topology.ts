@@ -164,7 +164,7 @@ export class SingleTopology implements Topology {
     await Promise.all([this.#watch?.close(), this.#connection.close(true)])
   }
 
-  /** Gives up the connections to other servers than the newest one's; where the server is not known, those that are older than the change. */
+  /** Drops every connection that does not lead to the newest server; where the server is unknown, those opened before the change. */
   #follow(): void {
     const endedAt = this.#endedAt
     this.#leave((_peer, begunAt, other) => {

@@ -85,9 +85,8 @@ local function visibleOf(at, most)
   return ids, times, idBytes > BYTES
 end
 
--- After a page without a message to hand out the next pages have the largest size, however few messages are wanted: any number of ids can be
--- before the first message.
 local ended = settings.keepCompleted and {}
+-- `least`: the size of the smallest page. It grows after a page without a message to hand out, because any number of such ids can be before the first message.
 local isFull, least = want == 0, 0
 
 -- Ends a message that expired or was delivered too often. `kept`: the dead letters cannot take it now.

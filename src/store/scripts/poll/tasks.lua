@@ -139,8 +139,8 @@ if settings.tasks then -- most queues pause no task
     return numbers[task]
   end
 
-  -- The score of a message that has to be set aside. One of a task that was resumed is, too, while an older one of its schedule has not come back yet: they are
-  -- counted, because the name of the first one can be of any size.
+  -- The score of a message that has to be set aside. So has one of a resumed task while an older one of the task has not come back yet, to keep the order. The older ones are
+  -- counted, not read, because an id can have any size.
   local function scoreOf(record, priority, at)
     local text = headersOf(record)
     local task = text and numberOf(text)
