@@ -3,6 +3,7 @@ import { RedelayedError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { DelayedStore } from '../store/delayed-store.js'
 import type { Sender } from '../store/sender.js'
+import { TransferStore } from '../store/transfer-store.js'
 import { meaningOf, type Code, type Finding } from './finding.js'
 import { inspectBuckets } from './inspect-buckets.js'
 import { knownOf, PAGE, type QueueState } from './inspect-queue.js'
@@ -71,8 +72,8 @@ export async function repair(sender: Sender, state: QueueState, steps: readonly 
 /** Runs the library's transfer until no entry is due. */
 async function transferDue(sender: Sender, keys: QueueKeys, until: number): Promise<Partial<Record<Code, number>>> {
   const sums = { overdue: 0, malformed: 0, 'negative-due': 0 }
-  const store = new DelayedStore(sender, keys)
-  const request = { limit: ENTRIES_PER_SCRIPT, client: 'doctor', announce: false, renew: false }
+  const store = new TransferStore(sender, keys)
+  const request = { limit: ENTRIES_PER_SCRIPT, client: 'doctor', announce: false, renew: false, buckets: false }
   for (;;) {
     const { moved, malformed, negative, next, now } = await store.transfer(request)
     sums.overdue += moved

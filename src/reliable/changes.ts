@@ -77,7 +77,7 @@ export class Changes<T> {
     const count = integer('count', options.count ?? 100, 1, 1_000)
     const priority = assertPriority(options.priority ?? 0)
     try {
-      return await this.#store.moveTo(target, { ids, count, priority, isRedriven: false })
+      return await this.#store.moves.moveTo(target, { ids, count, priority, isRedriven: false })
     } catch (error) {
       if (!(error instanceof CrossSlotError)) throw error
       const message = `the queue ${quoted(to)} is in another cluster slot; give both names the same {tag}`

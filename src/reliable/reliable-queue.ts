@@ -9,7 +9,8 @@ import { QueueHandle } from '../queues/queue-handle.js'
 import { QueueListeners } from '../queues/queue-listeners.js'
 import { ReliableChangeStore } from '../store/reliable-change-store.js'
 import { ReliableGroupStore } from '../store/reliable-group-store.js'
-import { ReliableStore, type FreeOf } from '../store/reliable-store.js'
+import type { FreeOf } from '../store/reliable-move-store.js'
+import { ReliableStore } from '../store/reliable-store.js'
 import { Acknowledger, giveBackOf } from './acknowledger.js'
 import type { AddItem, AddManyOptions, AddOptions, How, PendingMessage } from './add-options.js'
 import { AddSender } from './add-sender.js'
@@ -432,14 +433,16 @@ export class ReliableQueue<T = unknown> {
   async redrive(count = 100): Promise<number> {
     integer('count', count, 1, 1_000)
     const dead = this.deadLetters
-    return dead.#handle.attribute(dead.#store.moveTo(this.identity.keys, { count, priority: 0, isRedriven: true }))
+    return dead.#handle.attribute(
+      dead.#store.moves.moveTo(this.identity.keys, { count, priority: 0, isRedriven: true }),
+    )
   }
 
   /** @internal As `redrive`, without the dead letters that `freeOf` leaves out. Yields how many each script has moved. */
   async *redriveFree(count: number, freeOf: FreeOf): AsyncGenerator<number, void> {
     const dead = this.deadLetters
     try {
-      yield* dead.#store.redriveFree(this.identity.keys, count, freeOf)
+      yield* dead.#store.moves.redriveFree(this.identity.keys, count, freeOf)
     } catch (thrown) {
       throw dead.#handle.attributed(thrown)
     }

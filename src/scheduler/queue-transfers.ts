@@ -3,7 +3,8 @@ import { CommandError } from '../errors.js'
 import type { Emit } from '../events.js'
 import type { QueueKeys } from '../keys.js'
 import type { Settings } from '../options.js'
-import { DelayedStore, type TransferReply } from '../store/delayed-store.js'
+import type { TransferReply } from '../store/scripts.js'
+import { TransferStore } from '../store/transfer-store.js'
 import type { Sender } from '../store/sender.js'
 import { systemClock } from '../timing/clock.js'
 import { RemoteClock } from '../timing/remote-clock.js'
@@ -44,7 +45,7 @@ export interface TransferParams {
 export class QueueTransfers implements ServedQueue {
   readonly #target: TransferTarget
   readonly #params: TransferParams
-  readonly #store: DelayedStore
+  readonly #store: TransferStore
   readonly #scheduler: DueScheduler
   readonly #limit = new BatchLimit()
   readonly #seldom = new Seldom(systemClock)
@@ -57,7 +58,7 @@ export class QueueTransfers implements ServedQueue {
   constructor(target: TransferTarget, params: TransferParams) {
     this.#target = target
     this.#params = params
-    this.#store = new DelayedStore(params.sender, target.keys, { settings: params.settings })
+    this.#store = new TransferStore(params.sender, target.keys, params.settings)
     this.#scheduler = new DueScheduler({
       script: (options) => this.#transfer(options),
       isBrief,

@@ -2,7 +2,6 @@ import { entryPrefix } from '../codecs/entry.js'
 import { InternalError } from '../errors.js'
 import type { QueueKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
-import { IDLE_MS, LEASE_MS, LEAST_LEASE_MS, SUBSCRIBERS_PER_LEASE_MS } from './lease.js'
 import { asArray, asBytes, asInteger, asNumber } from './replies.js'
 import { run, runMany } from './run.js'
 import type { ArgsOf } from './script.js'
@@ -18,7 +17,6 @@ import {
   poll,
   pollLast,
   stats,
-  transfer,
   wheelCount,
   wheelInspect,
   type EntryName,
@@ -28,14 +26,13 @@ import {
   type OfferManyReply,
   type PageReply,
   type StatsReply,
-  type TransferReply,
   type WheelCountReply,
   type WheelInspectReply,
 } from './scripts.js'
 import type { Sender } from './sender.js'
 import { waitedFor, type WaitedFor } from './durable-scripts.js'
 
-export type { EntryName, InspectOrderReply, InspectScheduleReply, TransferReply } from './scripts.js'
+export type { EntryName, InspectOrderReply, InspectScheduleReply } from './scripts.js'
 
 /** The most entries that one script takes or examines. */
 const PAGE = 500
@@ -43,11 +40,6 @@ const PAGE = 500
 const PAGE_BYTES = 2 ** 20
 /** How long one script may walk the order list before other clients' commands run; one removal can take longer. */
 const BUDGET_US = 2_000
-
-/** How long one transfer runs, and other clients' commands wait. */
-const TRANSFER_BUDGET_US = 2_000
-/** The most bytes of one transfer: large messages take the server time per byte, and the script checks its time only after reading them. */
-const TRANSFER_BYTES = 2 * 2 ** 20
 
 /** The time argument for the server's own clock. */
 const SERVER_TIME = -1
@@ -78,17 +70,6 @@ export interface OfferedEntry {
 export interface ScheduledEntry {
   readonly entry: Buffer
   readonly due: number
-}
-
-type Large = Pick<TransferReply, 'largeHead' | 'largeFirst'>
-const NONE_LARGE: Large = { largeHead: '', largeFirst: '' }
-/** The time after which waiting large entries are read again, because they may be gone. */
-const LARGE_MS = 60_000
-
-/** The arguments of a transfer besides the constants; see the script's header. */
-export type TransferRequest = Pick<ArgsOf<(typeof transfer)['source']>, 'limit' | 'client' | 'announce' | 'renew'> & {
-  /** Whether to look for buckets that the wheel lacks. Default: with the layout `'wheel'`. */
-  readonly buckets?: boolean
 }
 
 const durableOffer = waitedFor(offer)
@@ -124,18 +105,13 @@ export class DelayedStore implements OffersStore {
   readonly #sender: Sender
   readonly #keys: QueueKeys
   readonly #ordered: boolean
-  readonly #wheel: boolean
   readonly #settings: Settings | undefined
-  /** The large entries from the last transfers, and until when they are trusted. */
-  #large = NONE_LARGE
-  #largeUntil = 0
 
   /** Without `settings`, the server's clock decides. */
   constructor(sender: Sender, keys: QueueKeys, { layout = 'redisson', settings }: DelayedStoreOptions = {}) {
     this.#sender = sender
     this.#keys = keys
     this.#ordered = layout === 'redisson'
-    this.#wheel = layout === 'wheel'
     this.#settings = settings
   }
 
@@ -183,36 +159,6 @@ export class DelayedStore implements OffersStore {
       ordered: this.#ordered,
       undeliveredUntilMs,
     }
-  }
-
-  /** Moves due entries to the destination. */
-  async transfer({ limit, client, announce, renew, buckets = this.#wheel }: TransferRequest): Promise<TransferReply> {
-    const sent = performance.now() < this.#largeUntil ? this.#large : NONE_LARGE
-    // one literal, because it runs for each due time: merging objects costs two kilobytes of garbage
-    const args = {
-      channel: this.#keys.channel,
-      nowMs: this.#nowMs(),
-      limit,
-      client,
-      announce,
-      renew,
-      largeHead: sent.largeHead,
-      largeFirst: sent.largeFirst,
-      buckets,
-      budgetUs: TRANSFER_BUDGET_US,
-      bytes: TRANSFER_BYTES,
-      leaseMs: LEASE_MS,
-      leastLeaseMs: LEAST_LEASE_MS,
-      subscribersPerLeaseMs: SUBSCRIBERS_PER_LEASE_MS,
-      idleMs: IDLE_MS,
-    }
-    const reply = await run(this.#sender, transfer, this.#keys, args, { resend: 'harmless' })
-    const { largeHead, largeFirst } = reply
-    if (largeHead !== sent.largeHead || largeFirst !== sent.largeFirst) {
-      this.#large = { largeHead, largeFirst }
-      this.#largeUntil = performance.now() + LARGE_MS
-    }
-    return reply
   }
 
   /** False when no entry has this id and due time. */
@@ -339,10 +285,9 @@ export class DelayedStore implements OffersStore {
     return { missing: missing.size, removed }
   }
 
-  /** The number of entries in the order list, or with the compact layout in the schedule. */
+  /** The number of entries in the order list; of the other layouts, `WheelStore` counts. */
   async size(): Promise<number> {
-    const { order, timeouts } = this.#keys
-    return asInteger(await (this.#ordered ? this.#read('LLEN', order) : this.#read('ZCARD', timeouts)))
+    return asInteger(await this.#read('LLEN', this.#keys.order))
   }
 
   /** The entries by index in the order list, or with the compact layout in the schedule. */

@@ -1,12 +1,13 @@
 import { dueKeysOf } from './due-keys.js'
 import { randomBytes } from 'node:crypto'
-import { ChangesBehindError, ConnectionError, InternalError, InvalidArgumentError } from '../errors.js'
-import { PRIORITIES, reliableNameOfKey, type ReliableKeys } from '../keys.js'
+import { InternalError, InvalidArgumentError } from '../errors.js'
+import type { ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
 import { IDLE_MS } from './lease.js'
-import { pagesOf } from './pages.js'
+import { pagesOf, partly } from './pages.js'
 import { asPollReply } from './poll-reply.js'
 import { asArray, asBytes, asBytesOrNull, asFlag, asInteger } from './replies.js'
+import { ReliableMoveStore } from './reliable-move-store.js'
 import { mostRepeatBytes, RepeatStore } from './repeat-store.js'
 import * as scripts from './reliable-scripts.js'
 import type {
@@ -18,7 +19,6 @@ import type {
   EndsReply,
   GetReply,
   MessageReply,
-  MoveReply,
   PollReply,
 } from './reliable-scripts.js'
 import { itemArgs, restoreArgs, type HowToRestore, type NewMessage, type RestoredMessage } from './new-message.js'
@@ -55,22 +55,6 @@ export interface GiveBack {
   readonly reason: string
 }
 
-/** The messages to move. */
-export interface HowToMove {
-  /** The ids to move; without it, the first `count`. */
-  readonly ids?: readonly Buffer[] | undefined
-  readonly count: number
-  readonly priority: number
-  /** Whether the messages are the dead letters of the target. */
-  readonly isRedriven: boolean
-}
-
-/** Resolves with the ids of dead letters that may go back to their queue. */
-export type FreeOf = (ids: readonly Buffer[]) => Promise<readonly Buffer[]>
-
-/** Moves messages by their ids, or the first `count` if there are none. */
-type Move = (ids: readonly Buffer[], count: number) => Promise<MoveReply>
-
 /** A stored message. */
 export interface StoredMessage extends MessageReply {
   readonly id: Buffer
@@ -87,10 +71,6 @@ export const NO_DEAD_LETTER = 3
 export const MOST_HANDLED = 1_000
 /** The most ids sent together. */
 const IDS = 500
-/** The most dead letters that are looked for in other queues together, and by one call. */
-const REDRIVES = 100
-const MOST_LOOKED_AT = 10_000
-const ALL_TIMES = ['-inf', '+inf'] as const
 /** The most messages that one script reads. */
 const READS = 100
 /** The most ids that Redis walks to the beginning of a page, in about 0.2 ms. */
@@ -101,8 +81,6 @@ const TOKEN_BYTES = 8
 /** The longest setting. */
 const SETTING_BYTES = 100
 const EPOCH_BYTES = 12
-/** The scripts' reply if the groups have left too many changes unread. */
-const BEHIND = -6
 
 /** The most bytes of results that one script writes after the first. */
 const RESULT_BYTES = 1_048_576
@@ -118,6 +96,7 @@ type ScriptKeys = KeysOf<(typeof scripts.add | typeof scripts.poll | typeof scri
 export class ReliableStore {
   readonly keys: ReliableKeys
   readonly repeats: RepeatStore
+  readonly moves: ReliableMoveStore
   readonly #sender: Sender
   readonly #settings: Settings
   readonly #deadChannel: string
@@ -138,6 +117,7 @@ export class ReliableStore {
     this.#deadChannel = dead.channel
     this.#scriptKeys = scriptKeysOf(keys, dead)
     this.repeats = new RepeatStore(sender, settings, { keys, scriptKeys: this.#scriptKeys, client })
+    this.moves = new ReliableMoveStore(sender, settings, { keys, client, idsOf: (...args) => this.idsOf(...args) })
   }
 
   /** Adds messages; resolves with the script's outcome of each. Sent once; the caller decides when to send it again. */
@@ -304,77 +284,6 @@ export class ReliableStore {
     const { channel } = this.keys
     const epoch = randomBytes(EPOCH_BYTES).toString('base64url')
     return run(this.#sender, scripts.configure, this.#scriptKeys, { channel, ifAbsent, epoch, settings })
-  }
-
-  /** Moves messages that no consumer has to another queue; resolves with how many. */
-  async moveTo(target: ReliableKeys, how: HowToMove): Promise<number> {
-    const { ids, count } = how
-    const move = this.#moving(target, how)
-    let moved = 0
-    if (ids !== undefined) {
-      for await (const reply of moveIds(move, ids)) moved += reply.moved
-      return moved
-    }
-    for (;;) {
-      const reply = await move([], count - moved).catch(partly(moved > 0))
-      moved += reply.moved
-      // there may be messages after ids without one, and after large ones
-      if ((reply.gone === 0 && reply.rest === 0) || moved >= count) return moved
-    }
-  }
-
-  /**
-   * Moves up to `count` of these dead letters back to their queue, without those that `freeOf` leaves out: it gets some ids, and resolves with the ones to move.
-   * Yields how many each script has moved. Ends after `MOST_LOOKED_AT` dead letters.
-   */
-  async *redriveFree(target: ReliableKeys, count: number, freeOf: FreeOf): AsyncGenerator<number, void> {
-    const move = this.#moving(target, { count, priority: 0, isRedriven: true })
-    let [moved, looked] = [0, 0]
-    // dead letters have the lowest priority; those with a group are in a schedule of their own
-    for (const schedule of [0, PRIORITIES]) {
-      for (let stays = 0; moved < count && looked < MOST_LOOKED_AT;) {
-        const ids = await this.idsOf(schedule, ALL_TIMES, stays, REDRIVES)
-        if (ids.length === 0) break
-        looked += ids.length
-        stays += ids.length
-        const free = (await freeOf(ids)).slice(0, count - moved)
-        for await (const reply of moveIds(move, free)) {
-          moved += reply.moved
-          stays -= reply.moved + reply.gone
-          yield reply.moved
-        }
-      }
-    }
-  }
-
-  #moving(target: ReliableKeys, { priority, isRedriven }: HowToMove): Move {
-    const { messages, deliveries, failures, due, config, changes, completed, completedAt } = this.keys
-    const { groupOrder, groupTurns, groupWakes, groups, inFlight } = this.keys
-    const { batches, batchesAt } = this.keys
-    const grouped = { due10: due[PRIORITIES] ?? '', groupOrder, groupTurns, groupWakes, groups, inFlight }
-    const targets = {
-      targetMessages: target.messages,
-      targetDue: target.due[priority] ?? '',
-      targetConfig: target.config,
-      targetChanges: target.changes,
-      targetDue10: target.due[PRIORITIES] ?? '',
-      targetGroupOrder: target.groupOrder,
-      targetGroupTurns: target.groupTurns,
-      targetGroupWakes: target.groupWakes,
-      targetGroups: target.groups,
-      targetInFlight: target.inFlight,
-      targetDeliveries: target.deliveries,
-      targetFailures: target.failures,
-    }
-    const own = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, completed, completedAt }
-    const keys = { ...own, ...grouped, batches, batchesAt, ...targets }
-    const targetName = JSON.stringify(reliableNameOfKey(target.messages) ?? '')
-    return async (ids, count) => {
-      const known = { targetChannel: target.channel, client: this.#client, targetName, priority, isRedriven }
-      const reply = await run(this.#sender, scripts.move, keys, { ...known, nowMs: this.#now, count, ids })
-      if (reply.moved === BEHIND) throw new ChangesBehindError()
-      return reply
-    }
   }
 
   /** Removes messages; yields the ids of removed ones, page by page. */
@@ -575,25 +484,4 @@ async function inPages<R>(
     answers.push(...some)
   }
   return answers
-}
-
-/** Moves messages in pages; yields the counts of each script, which can leave out the last ids if the messages are large. */
-async function* moveIds(move: Move, ids: readonly Buffer[]): AsyncGenerator<MoveReply, void> {
-  let isPartly = false
-  for (let from = 0; from < ids.length;) {
-    const page = ids.slice(from, from + IDS)
-    const reply: MoveReply = await move(page, page.length).catch(partly(isPartly))
-    if (reply.rest >= page.length) throw new InternalError('move-reply', 'it moved none')
-    isPartly ||= reply.moved > 0
-    from += page.length - reply.rest
-    yield reply
-  }
-}
-
-/** `isPartly`: earlier pages of the same call were carried out, whatever the outcome of this one. */
-function partly(isPartly: boolean): (error: unknown) => never {
-  return (error) => {
-    if (!isPartly || !(error instanceof ConnectionError)) throw error
-    throw new ConnectionError(error.message, 'unknown', { cause: error })
-  }
 }

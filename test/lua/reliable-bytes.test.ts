@@ -45,7 +45,7 @@ describe('scripts that handle whole messages', function () {
     it(`move 8 MiB at a time, ${ids === undefined ? 'the first ones' : 'by ids'}`, async () => {
       const queue = await rig.queue(having([], { dead: asDead(large()) }))
       const { store, target, sent } = counted(queue, 'dead')
-      expect(await store.moveTo(target, { ids, count: 100, priority: 0, isRedriven: true })).to.equal(5)
+      expect(await store.moves.moveTo(target, { ids, count: 100, priority: 0, isRedriven: true })).to.equal(5)
       expect(sent.scripts).to.equal(3)
       expect(await rig.redis.hlen(queue.keys.messages)).to.equal(5)
       expect(await rig.redis.hlen(queue.dead.messages)).to.equal(0)
@@ -55,7 +55,7 @@ describe('scripts that handle whole messages', function () {
   it('move 1 MiB at a time, and at least one, where the other queue keeps the payloads of its changes', async () => {
     const queue = await rig.queue(having([], { config: [['changes', 'r,1000,,1,epoch']], dead: asDead(large()) }))
     const { store, target, sent } = counted(queue, 'dead')
-    expect(await store.moveTo(target, { count: 100, priority: 0, isRedriven: true })).to.equal(5)
+    expect(await store.moves.moveTo(target, { count: 100, priority: 0, isRedriven: true })).to.equal(5)
     expect(sent.scripts).to.equal(5)
     expect(await queue.changes()).to.have.length(5)
   })
@@ -64,8 +64,8 @@ describe('scripts that handle whole messages', function () {
     const there = IDS.slice(0, 3).map((id) => ({ id, at: 1 }))
     const queue = await rig.queue(having(there, { dead: asDead(large()) }))
     const { store, target, sent } = counted(queue, 'dead')
-    expect(await store.moveTo(target, { count: 1, priority: 0, isRedriven: true })).to.equal(1)
-    expect(await store.moveTo(target, { count: 100, priority: 0, isRedriven: true })).to.equal(1)
+    expect(await store.moves.moveTo(target, { count: 1, priority: 0, isRedriven: true })).to.equal(1)
+    expect(await store.moves.moveTo(target, { count: 100, priority: 0, isRedriven: true })).to.equal(1)
     expect(sent.scripts).to.equal(2)
     expect(await rig.redis.hkeys(queue.dead.messages)).to.have.members(['a', 'b', 'c'])
   })
@@ -122,7 +122,7 @@ describe('scripts that handle whole messages', function () {
       having([], { dead: { ...asDead([{ id: 'good', at: 2 }]), due: { 0: [...strange, ['good', 2]] } } }),
     )
     const { store, target, sent } = counted(queue, 'dead')
-    expect(await store.moveTo(target, { count: 100, priority: 0, isRedriven: true })).to.equal(1)
+    expect(await store.moves.moveTo(target, { count: 100, priority: 0, isRedriven: true })).to.equal(1)
     expect(sent.scripts).to.be.within(5, 12)
     expect(await rig.redis.hkeys(queue.keys.messages)).to.deep.equal(['good'])
   })

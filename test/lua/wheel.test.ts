@@ -9,10 +9,10 @@ import {
   FIRST_ATTEMPT,
   TOO_LATE_TO_REPEAT,
   type OfferedEntry,
-  type TransferReply,
 } from '../../src/store/delayed-store.js'
 import { run, type Sender } from '../../src/store/run.js'
-import { wheelClear, wheelCount } from '../../src/store/scripts.js'
+import { wheelClear, wheelCount, type TransferReply } from '../../src/store/scripts.js'
+import { TransferStore } from '../../src/store/transfer-store.js'
 import { WheelStore } from '../../src/store/wheel-store.js'
 import { isLongForm } from '../support/long-form.js'
 import { randomFrom } from '../support/random.js'
@@ -37,6 +37,7 @@ describe('a wheel', () => {
     const { keys } = queue
     const store = new WheelStore(of.sender, keys, settings)
     const schedule = new DelayedStore(of.sender, keys, { settings, layout: 'wheel' })
+    const transfers = new TransferStore(of.sender, keys, settings)
     const part = (name: string): string => keys.wheel.replace('redelayed:wheel', `redelayed:${name}`)
     const bucket = (due: number): string => part(`wheel-${Math.floor(due / MINUTE)}`)
     const gone = (due: number): string => part(`gone-${Math.floor(due / MINUTE)}`)
@@ -50,7 +51,7 @@ describe('a wheel', () => {
       return { ...made, due: await store.offer(made) }
     }
     const step = (): Promise<TransferReply> =>
-      schedule.transfer({ limit: 1000, client: 'c', announce: false, renew: false })
+      transfers.transfer({ limit: 1000, client: 'c', announce: false, renew: false, buckets: true })
     /** All that is due, in the order in which it came. */
     const deliver = async (): Promise<string[]> => {
       for (let reply = await step(); reply.next !== null && reply.next <= clock.now;) reply = await step()
@@ -64,7 +65,7 @@ describe('a wheel', () => {
       expect(left.filter((key) => key.includes('wheel') || key.includes('gone'))).to.deep.equal([])
       await of.redis.del(part('horizon'))
     }
-    return { queue, keys, clock, store, schedule, part, bucket, gone, make, offer, step, deliver, clear }
+    return { queue, keys, clock, store, schedule, transfers, part, bucket, gone, make, offer, step, deliver, clear }
   }
 
   it('keeps messages due soon in the schedule, and the rest in the buckets of their minutes', async () => {
@@ -394,8 +395,8 @@ describe('a wheel', () => {
       const redis = own.redis.duplicate({ username: 'limited', password: 'secret' })
       try {
         const settings = resolveSettings({ clock: 'local' }, () => clock.now)
-        const limited = new DelayedStore(senderOf(redis), keys, { settings, layout: 'wheel' })
-        const request = { limit: 1000, client: 'd', announce: false, renew: false }
+        const limited = new TransferStore(senderOf(redis), keys, settings)
+        const request = { limit: 1000, client: 'd', announce: false, renew: false, buckets: true }
         clock.now += 2 * MINUTE
         const reply = await limited.transfer(request)
         expect(reply, some.join()).to.include({ moved: 1, promoted: 0, next: null })
@@ -545,7 +546,7 @@ describe('a wheel', () => {
   })
 
   it('promotes such a bucket also at maxmemory, and also where every transfer announces', async () => {
-    const { clock, keys, offer, schedule, step, clear } = await wheel(own)
+    const { clock, keys, offer, transfers, step, clear } = await wheel(own)
     await offer('far', 5 * MINUTE)
     await offer('farther', 8 * MINUTE)
     await own.redis.del(keys.wheel)
@@ -559,7 +560,9 @@ describe('a wheel', () => {
     clock.now += 3 * MINUTE
     const promotions = []
     for (let n = 0; n < 61; n++, clock.now++)
-      promotions.push((await schedule.transfer({ limit: 1, client: 'c', announce: true, renew: false })).promoted)
+      promotions.push(
+        (await transfers.transfer({ limit: 1, client: 'c', announce: true, renew: false, buckets: true })).promoted,
+      )
     expect(promotions.filter((promoted) => promoted > 0)).to.deep.equal([2])
     await own.redis.del(keys.timeouts, keys.destination)
     await clear()

@@ -144,7 +144,7 @@ describe('ReliableStore', () => {
     [
       'moves',
       (store: ReliableStore, ids: readonly string[]) =>
-        store.moveTo(reliableKeys('others'), {
+        store.moves.moveTo(reliableKeys('others'), {
           ids: ids.map((id) => Buffer.from(id)),
           count: 1,
           priority: 0,
@@ -177,9 +177,9 @@ describe('ReliableStore', () => {
   it('moves none of no ids, and the first ones where no ids are given', async () => {
     const { sent, store } = storeOf(() => [1, 0, 0])
     const target = reliableKeys('others')
-    expect(await store.moveTo(target, { ids: [], count: 5, priority: 0, isRedriven: false })).to.equal(0)
+    expect(await store.moves.moveTo(target, { ids: [], count: 5, priority: 0, isRedriven: false })).to.equal(0)
     expect(sent).to.have.length(0)
-    expect(await store.moveTo(target, { count: 5, priority: 0, isRedriven: false })).to.equal(1)
+    expect(await store.moves.moveTo(target, { count: 5, priority: 0, isRedriven: false })).to.equal(1)
   })
 })
 

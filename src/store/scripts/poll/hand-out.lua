@@ -13,18 +13,18 @@ local function isSuspect(delivery)
   return isBeforehand and delivery and string.sub(delivery, -1) == '~'
 end
 
--- Common fields are sent once, because each part of a reply takes the client longer than Redis.
-local last, group, groupPriority, groupDelivery, groupHead = #reply, nil, nil, nil, nil
+-- Messages with the same priority and delivery that follow each other are a run: their common fields are sent once, because each part of a reply takes the client longer than Redis.
+local last, run, runPriority, runDelivery, runHead = #reply, nil, nil, nil, nil
 local function hand(priority, attempt, delivery, id, visible, record)
-  if priority ~= groupPriority or delivery ~= groupDelivery then
+  if priority ~= runPriority or delivery ~= runDelivery then
     reply[last + 1], reply[last + 2], reply[last + 3] = priority, delivery, 0
-    group, groupPriority, groupDelivery, last = last + 3, priority, delivery, last + 3
-    groupHead = log and changeHead('p', attempt, hiddenUntil, priority == GROUPED and 0 or priority)
+    run, runPriority, runDelivery, last = last + 3, priority, delivery, last + 3
+    runHead = log and changeHead('p', attempt, hiddenUntil, priority == GROUPED and 0 or priority)
   end
-  reply[group] = reply[group] + 1
+  reply[run] = reply[run] + 1
   reply[last + 1], reply[last + 2], reply[last + 3] = id, visible, record
   last = last + 3
-  if log then noteChange(log, groupHead, id) end
+  if log then noteChange(log, runHead, id) end
 end
 
 -- The first records as far as they fit, and their deliveries; the very first record whatever its size. It reads them
