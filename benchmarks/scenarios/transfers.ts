@@ -1,6 +1,6 @@
 import { createClient, type RedelayedClient } from '../../dist/index.js'
 import { queueKeys } from '../../dist/keys.js'
-import { DelayedStore } from '../../dist/store/delayed-store.js'
+import { TransferStore } from '../../dist/store/transfer-store.js'
 import { atLeast, atMost, medianOf, rounds, type Bench, type Goal, type Scenario } from '../lib/scenario.js'
 
 const PAYLOAD = 'x'.repeat(110)
@@ -113,10 +113,16 @@ async function bareDrain(bench: Bench, name: string, count: number): Promise<Rec
     call: (command: string, args: readonly (string | Buffer)[]) => bench.raw.callBuffer(command, ...args),
     pipeline: () => Promise.reject(new Error('a transfer is one call')),
   }
-  const store = new DelayedStore(sender, keys)
+  const store = new TransferStore(sender, keys)
   const started = performance.now()
   for (let left = count; left > 0;) {
-    const { moved } = await store.transfer({ limit: 10_000, client: 'bench', announce: false, renew: false })
+    const { moved } = await store.transfer({
+      limit: 10_000,
+      client: 'bench',
+      announce: false,
+      renew: false,
+      buckets: false,
+    })
     left -= moved
   }
   const seconds = (performance.now() - started) / 1000

@@ -167,6 +167,7 @@ export class Poller implements ServedQueue {
 
   /** A group that got messages is served last at the next poll, so that it cannot starve the others. */
   #toTheEnd(key: string, group: Group): void {
+    if (this.#waiters.size === 1) return
     this.#waiters.delete(key)
     this.#waiters.set(key, group)
   }
