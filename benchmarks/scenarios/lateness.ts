@@ -34,7 +34,7 @@ interface Setting extends StageOptions {
   readonly clients?: number
   /** So many messages that are due in an hour or later lie behind. */
   readonly backlog?: number
-  /** Also what the process takes of a processor while it delivers, with what the benchmark needs for each message. */
+  /** Also what the process takes of a processor, from two seconds before the first due time on, with what the benchmark needs for each message. */
   readonly cpu?: boolean
 }
 

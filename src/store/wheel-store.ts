@@ -31,7 +31,7 @@ const PAUSE_MS = 5
 
 /**
  * The schedule of a delayed queue with layout `'wheel'`: messages due soon are in the sorted set of the other layouts, and the rest in the lists of their
- * minutes. One method per script. `DelayedStore` has the transfers.
+ * minutes. One method per script. `TransferStore` has the transfers.
  */
 export class WheelStore implements OffersStore {
   readonly #sender: Sender
@@ -163,8 +163,6 @@ export class WheelStore implements OffersStore {
     return scriptTime(this.#settings)
   }
 }
-
-/** The due times or negative codes of the entries. */
 
 /** An invalid reply is an error of its offer, and does not affect the others. */
 function dueOf(offered: OfferedEntry, reply: OfferManyReply | Error): number | Error {

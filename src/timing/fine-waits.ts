@@ -30,7 +30,7 @@ export class FineWaits {
     this.#countedAt = clock.now()
   }
 
-  /** Whether enough time is left for a whole wait: one that ended early would cost more than it gives. */
+  /** Whether enough time is left for a whole wait, but for the turn under way: one that ended early would cost more than it gives. */
   get areAllowed(): boolean {
     const now = this.#clock.now()
     this.#leftMs = Math.min(MOST_MS, this.#leftMs + Math.max(0, now - this.#countedAt) * SHARE)
@@ -38,7 +38,7 @@ export class FineWaits {
     return this.#leftMs >= LONGEST_FINE_WAIT_MS
   }
 
-  /** Calls `end` once at the moment `until`, earlier if the clock stands still, and not after the returned function is called. */
+  /** Calls `end` once at the moment `until`, earlier where the time is spent or the clock stands still, and not after the returned function is called. */
   begin(until: number, end: () => void): () => void {
     const wait = { until, end }
     this.#waits.add(wait)

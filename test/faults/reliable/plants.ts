@@ -141,8 +141,8 @@ export const PLANTS: readonly Plant[] = [
     changes: [
       replace(
         'Changes.move',
-        'this.#store.moveTo(target, { ids, count, priority, isRedriven: false })',
-        'this.#store.moveTo(target, { ids: ids?.slice(1), count, priority, isRedriven: false })',
+        'this.#store.moves.moveTo(target, { ids, count, priority, isRedriven: false })',
+        'this.#store.moves.moveTo(target, { ids: ids?.slice(1), count, priority, isRedriven: false })',
       ),
     ],
   },

@@ -391,7 +391,8 @@ local function walkGroups(names)
     local low = '(' .. (isForeign and length > 0 and member or prefixOf(group) .. AFTER)
     -- among many such places the walk goes on behind all of their length, and then at the first
     local turn = isForeign and foreign % (2 * MOST_FOREIGN)
-    if turn == MOST_FOREIGN and length < 255 then low = '[' .. string.char(length + 1) end
+    if turn == MOST_FOREIGN and length == 255 then turn = 0 end
+    if turn == MOST_FOREIGN then low = '[' .. string.char(length + 1) end
     member = turn ~= 0 and redis.call('ZRANGEBYLEX', groups.order, low, '+', 'LIMIT', 0, 1)[1] or nil
   end
 end
