@@ -42,6 +42,8 @@ import { Worker } from './workers/worker.js'
 import type { WorkerOptions } from './workers/worker-options.js'
 import { DURABLE_SCRIPTS } from './store/durable-scripts.js'
 import { ListStore } from './store/list-store.js'
+import { systemClock } from './timing/clock.js'
+import { FineWaits } from './timing/fine-waits.js'
 import { TransferRegistry } from './scheduler/transfer-registry.js'
 
 /** Everything `createClient` takes; without any option it connects to `redis://127.0.0.1:6379`. */
@@ -137,6 +139,7 @@ export class RedelayedClient {
       drain: (key, end, count) => new ListStore(this.#commands, { destination: key }).drainPage(end, count),
       emit,
     })
+    const fineWaits = settings.fineWaits ? new FineWaits(systemClock) : undefined
     this.#transfers = new TransferRegistry({
       sender: this.#commands,
       channels: this.#subscriber,
@@ -144,8 +147,10 @@ export class RedelayedClient {
       client,
       emit,
       blocking: this.#blocking,
+      fineWaits,
     })
     this.#context = {
+      fineWaits,
       commands: this.#commands,
       durable: this.#durable,
       blocking: this.#blocking,

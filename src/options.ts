@@ -28,7 +28,7 @@ export interface Tuning {
   readonly entryFormat?: 'Bc0Lc0' | 'dLc0' | undefined
   /**
    * Whether turns of the event loop take the last fraction of a millisecond before a due time, because a timer of Node can be a millisecond late. Only a client that serves
-   * a queue alone, or got its last messages, does so, for up to 2 % of the time for its delayed queues and 2 % for its reliable queues; beyond that, it uses timers. Default true.
+   * a queue alone, or got its last messages, does so, for up to 2 % of its time; beyond that, it uses timers. Default true.
    */
   readonly fineWaits?: boolean | undefined
   /** Whether `take()`, `poll(timeout)` and the iterator also transfer due messages of their queue. Default true. */

@@ -7,6 +7,7 @@ import type { EventHub } from '../events.js'
 import type { QueueKeys } from '../keys.js'
 import type { Settings } from '../options.js'
 import type { TransferRegistry } from '../scheduler/transfer-registry.js'
+import type { FineWaits } from '../timing/fine-waits.js'
 
 /** Holds elements that were popped and have no waiter yet. */
 export interface PrefetchBuffer {
@@ -25,6 +26,8 @@ export interface QueueContext {
   readonly hub: EventHub
   readonly settings: Settings
   readonly ids: EntryIds
+  /** Those of the client, if it has any. */
+  readonly fineWaits: FineWaits | undefined
   /** The buffers that a shutdown closes while it can still send commands. */
   readonly buffers: Set<PrefetchBuffer>
   /** The keys of the queue with this public name. */

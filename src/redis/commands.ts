@@ -113,10 +113,7 @@ export class Commands implements Sender {
     try {
       const connected = continues ? this.#connectedBy(startedAt) : this.#topology.commands()
       client = connected instanceof Promise ? await connected : connected
-      if (this.#topology.age.seemsTooOld && isReliable(args)) {
-        if (await this.#topology.age.isTooOld()) throw tooOldForReliable()
-        client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands()) // the question took a while
-      }
+      if (this.#topology.age.seemsTooOld && isReliable(args)) client = await this.#unlessTooOld(startedAt, continues)
       if (!client.isCluster) writeTogether(client as Redis)
       const reply = client.callBuffer(command, ...args)
       return await (continues ? this.#answeredBy(startedAt, client, reply) : this.#limited(reply, startedAt))
@@ -264,10 +261,8 @@ export class Commands implements Sender {
     let client: Redis | Cluster | undefined
     try {
       client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands())
-      if (this.#topology.age.seemsTooOld && commands.some(([, args]) => isReliable(args))) {
-        if (await this.#topology.age.isTooOld()) throw tooOldForReliable()
-        client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands()) // the question took a while
-      }
+      if (this.#topology.age.seemsTooOld && commands.some(([, args]) => isReliable(args)))
+        client = await this.#unlessTooOld(startedAt, continues)
       const pipeline = client.pipeline()
       for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
       const sent = pipeline.exec()
@@ -356,6 +351,12 @@ export class Commands implements Sender {
   #enter(): void {
     if (this.#closed && this.#operations === 0) throw new ShutdownError('the client was shut down')
     this.#underWay++
+  }
+
+  /** Asks a server again that seems too old for reliable queues, for as long as the call may last. Resolves with the client, which can be another one by then. */
+  async #unlessTooOld(startedAt: number, continues: boolean): Promise<Redis | Cluster> {
+    if (await this.#topology.age.isTooOld(this.#msLeft(startedAt))) throw tooOldForReliable()
+    return continues ? this.#connectedBy(startedAt) : this.#topology.commands()
   }
 
   #leave(): void {

@@ -102,7 +102,7 @@ export class Claims<T> {
       clock: systemClock,
       random: Math.random,
       retries: parts.polls.retries,
-      fineWaits: parts.polls.fineWaits,
+      fineWaits: handle.context.fineWaits,
     }
   }
 

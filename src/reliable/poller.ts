@@ -23,7 +23,7 @@ export interface PollerParams {
   readonly clock: Clock
   readonly random: () => number
   readonly retries?: Retries
-  readonly fineWaits?: FineWaits | undefined
+  readonly fineWaits: FineWaits | undefined
 }
 
 interface Group {

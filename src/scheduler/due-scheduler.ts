@@ -26,7 +26,8 @@ export interface DueSchedulerParams {
   readonly random: () => number
   /** Shared by the queues of a client; without it retries are not paced. */
   readonly retries?: Retries
-  readonly fineWaits?: FineWaits | undefined
+  /** Those of the client, if it has any. */
+  readonly fineWaits: FineWaits | undefined
 }
 
 /**

@@ -3,7 +3,6 @@ import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import type { ChannelListener } from '../redis/subscriber.js'
 import { systemClock } from '../timing/clock.js'
-import { FineWaits } from '../timing/fine-waits.js'
 import { Retries } from './retries.js'
 import { Sweeper } from './sweeper.js'
 
@@ -40,8 +39,6 @@ export interface ServedQueue {
 export class QueueRegistry<Q extends ServedQueue> {
   /** The retries that all schedulers of the queues share. */
   readonly retries = new Retries(systemClock)
-  /** The fine waits that they share, if the client has any. */
-  readonly fineWaits: FineWaits | undefined
   readonly #script: string
   readonly #channels: Channels
   readonly #emit: Emit
@@ -55,7 +52,6 @@ export class QueueRegistry<Q extends ServedQueue> {
     this.#script = params.script
     this.#channels = params.channels
     this.#emit = params.emit
-    this.fineWaits = params.settings.fineWaits ? new FineWaits(systemClock) : undefined
     this.#sweeper = new Sweeper({
       members: this.#queues,
       interval: params.settings.sweepInterval,

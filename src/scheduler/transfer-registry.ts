@@ -1,6 +1,7 @@
 import type { Emit } from '../events.js'
 import type { Settings } from '../options.js'
 import type { Sender } from '../store/sender.js'
+import type { FineWaits } from '../timing/fine-waits.js'
 import { QueueRegistry, type Channels, type QueueAddress } from './queue-registry.js'
 import { QueueTransfers, type Takes, type TransferParams, type TransferTarget } from './queue-transfers.js'
 
@@ -8,7 +9,7 @@ export type { TransferTarget } from './queue-transfers.js'
 
 /** The delayed queues that this client transfers: each while it has users. */
 export class TransferRegistry {
-  readonly #params: Omit<TransferParams, 'onError' | 'retries' | 'fineWaits'>
+  readonly #params: Omit<TransferParams, 'onError' | 'retries'>
   readonly #queues: QueueRegistry<QueueTransfers>
 
   constructor(params: {
@@ -18,6 +19,7 @@ export class TransferRegistry {
     client: string
     emit: Emit
     blocking: Takes
+    fineWaits: FineWaits | undefined
   }) {
     this.#params = params
     this.#queues = new QueueRegistry({ ...params, script: 'transfer' })
@@ -59,11 +61,8 @@ export class TransferRegistry {
   #serve(target: TransferTarget): QueueTransfers {
     const address = addressOf(target)
     const onError = (error: Error): void => this.#queues.report(address, error)
-    const { retries, fineWaits } = this.#queues
-    return this.#queues.serve(
-      address,
-      () => new QueueTransfers(target, { ...this.#params, onError, retries, fineWaits }),
-    )
+    const { retries } = this.#queues
+    return this.#queues.serve(address, () => new QueueTransfers(target, { ...this.#params, onError, retries }))
   }
 }
 

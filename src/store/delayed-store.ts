@@ -287,6 +287,7 @@ export class DelayedStore implements OffersStore {
 
   /** The number of entries in the order list; of the other layouts, `WheelStore` counts. */
   async size(): Promise<number> {
+    if (!this.#ordered) throw new InternalError('size-of-layout', 'its entries are not in the order list')
     return asInteger(await this.#read('LLEN', this.#keys.order))
   }
 

@@ -334,8 +334,7 @@ export class Worker {
       this.#askingSince = undefined
       for (const assignment of taken) this.#accept(assignment)
       // After a full round more messages are probably visible: the next round is sent first, so that Redis works while these are handled.
-      if (this.#wasFull) void nextTurn().then(() => this.#dispatcher.fill())
-      else this.#dispatcher.fill()
+      void (this.#wasFull ? nextTurn() : Promise.resolve()).then(() => this.#dispatcher.fill())
     } catch (thrown) {
       this.#isClientGone = true // any other error is retried
       this.#polling.abort()

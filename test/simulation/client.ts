@@ -37,6 +37,7 @@ export class SimClient implements Subscriber {
     this.#network = network
     const process = (this.process = new Process(world))
     this.#scheduler = new code.DueScheduler({
+      fineWaits: undefined,
       script: (options) => this.#transfer(options),
       isBrief: () => false,
       onError: () => this.errors++,

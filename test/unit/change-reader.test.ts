@@ -1,12 +1,32 @@
 import { expect } from 'chai'
 import { ChangesLostError, CommandError, ConnectionError, InternalError } from '../../src/errors.js'
-import { ChangeReader } from '../../src/reliable/change-stream/change-reader.js'
+import { ChangeReader, type ReaderParams } from '../../src/reliable/change-stream/change-reader.js'
 import type { Start } from '../../src/reliable/change-stream/open-stream.js'
 import type { ReliableChangeStore, StreamEntry } from '../../src/store/reliable-change-store.js'
 import type { OpenReply } from '../../src/store/reliable-change-scripts.js'
 
 const ENTRY: StreamEntry = { id: '5-0', value: Buffer.from('e me\na,,5,0,1,1,0\nx'), isGone: false }
 const OK: OpenReply = { outcome: 'ok', after: '0-0', epoch: 'me' }
+
+function readerWith(
+  store: Partial<ReliableChangeStore>,
+  start: Start,
+  reader: ReaderParams['reader'],
+  errors: unknown[],
+): ChangeReader {
+  return new ChangeReader({
+    store: store as ReliableChangeStore,
+    handle: {
+      name: 'q',
+      context: { hub: { emit: (_name: string, error: unknown) => errors.push(error) } } as never,
+      withQueueName: (error) => error,
+    },
+    start,
+    reader,
+    claimAfterMs: 60_000,
+    signal: new AbortController().signal,
+  })
+}
 
 /** A reader of a group that is removed before the first read; `opened` is what the store replies about opening, in turn. */
 async function readerOf(start: Start, opened: (OpenReply | Error)[]) {
@@ -26,18 +46,7 @@ async function readerOf(start: Start, opened: (OpenReply | Error)[]) {
       return [ENTRY]
     },
   }
-  const reader = new ChangeReader({
-    store: store as ReliableChangeStore,
-    handle: {
-      name: 'q',
-      context: { hub: { emit: (_name: string, error: unknown) => errors.push(error) } } as never,
-      withQueueName: (error) => error,
-    },
-    start,
-    reader: { group: 'g', consumer: 'c' },
-    claimAfterMs: 60_000,
-    signal: new AbortController().signal,
-  })
+  const reader = readerWith(store, start, { group: 'g', consumer: 'c' }, errors)
   await reader.open()
   return { froms, errors, next: () => reader.read().next() }
 }
@@ -63,19 +72,7 @@ describe('a reader that does not understand a reply', () => {
   const wrong = () => new InternalError('unexpected-reply', 'expected an id')
   const readerOfItself = async (readAfter: ReliableChangeStore['readAfter']) => {
     const errors: unknown[] = []
-    const store: Partial<ReliableChangeStore> = { open: async () => OK, readAfter }
-    const reader = new ChangeReader({
-      store: store as ReliableChangeStore,
-      handle: {
-        name: 'q',
-        context: { hub: { emit: (_name: string, error: unknown) => errors.push(error) } } as never,
-        withQueueName: (error) => error,
-      },
-      start: 'start',
-      reader: undefined,
-      claimAfterMs: 60_000,
-      signal: new AbortController().signal,
-    })
+    const reader = readerWith({ open: async () => OK, readAfter }, 'start', undefined, errors)
     await reader.open()
     return { errors, next: () => reader.read().next() }
   }

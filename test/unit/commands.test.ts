@@ -4,7 +4,8 @@ import { Commands } from '../../src/redis/commands.js'
 import { KeptCommands } from '../../src/redis/kept-commands.js'
 import { ServerAge } from '../../src/redis/connections/server-version.js'
 import type { Topology } from '../../src/redis/topology/topology.js'
-import { ConnectionError, ShutdownError } from '../../src/errors.js'
+import { ConnectionError, ShutdownError, UnsupportedServerError } from '../../src/errors.js'
+import { reliableKeys } from '../../src/keys.js'
 import { resolveSettings } from '../../src/options.js'
 import { run } from '../../src/store/run.js'
 import { script } from '../../src/store/script.js'
@@ -42,6 +43,55 @@ describe('Commands where ioredis may keep a command', () => {
         .to.be.lessThan(endedAt)
         .and.to.be.lessThan(calledAt + 201)
     expect(begunAt).to.have.lengthOf.at.least(1)
+  })
+
+  describe('for a reliable queue, at a server that seems too old', () => {
+    const KEY = reliableKeys('jobs').messages
+    const setUp = (ask: () => Promise<string | undefined>) => {
+      const sent: string[] = []
+      const client = {
+        callBuffer: (command: string) => Promise.resolve(sent.push(command)),
+        pipeline: () => ({
+          callBuffer: (command: string) => sent.push(command),
+          exec: () => Promise.resolve([[null, 1]]),
+        }),
+      }
+      const age = new ServerAge(ask)
+      age.learn('redis_version:6.0.20')
+      const topology = {
+        age,
+        watch: { watchFor: () => undefined, start: () => undefined },
+        commands: () => client as unknown as Redis,
+      } as unknown as Topology
+      const commands = new Commands(topology, resolveSettings(LIMITS))
+      const ways = {
+        call: () => commands.call('HLEN', [KEY]),
+        pipeline: async () => (await commands.pipeline([['HLEN', [KEY]]]))[0],
+      }
+      return { sent, commands, ways }
+    }
+    for (const way of ['call', 'pipeline'] as const) {
+      it(`a ${way} is sent where the server proves new enough`, async () => {
+        const { sent, ways } = setUp(() => Promise.resolve('redis_version:7.0.15'))
+        expect(await ways[way]()).to.equal(1)
+        expect(sent).to.deep.equal(['HLEN'])
+      })
+
+      it(`a ${way} is refused within its limit, and not sent, where the server does not answer`, async () => {
+        const { sent, ways } = setUp(() => never)
+        const calledAt = performance.now()
+        const result: unknown = await ways[way]().catch((thrown: unknown) => thrown)
+        expect(result).to.be.instanceOf(UnsupportedServerError)
+        expect(performance.now() - calledAt).to.be.lessThan(900) // it would wait a second without its limit of 0.2
+        expect(sent).to.deep.equal([])
+      })
+    }
+
+    it('other keys are not asked about', async () => {
+      const { sent, commands } = setUp(() => Promise.reject(new Error('asked')))
+      expect(await commands.call('LLEN', ['orders'])).to.equal(1)
+      expect(sent).to.deep.equal(['LLEN'])
+    })
   })
 
   it('asks no longer than a call may last whether its first attempt is over', async () => {

@@ -855,6 +855,7 @@ describe('DueScheduler', () => {
       const errors: Error[] = []
       for (let i = 0; i < size; i++) {
         const scheduler: DueScheduler = new DueScheduler({
+          fineWaits: undefined,
           script: (options) => {
             redis.callers.push(scheduler)
             return redis.transfer(scheduler, options)

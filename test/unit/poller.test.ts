@@ -26,6 +26,7 @@ function setUp(
   const errors: Error[] = []
   const clock = new FakeClock()
   const poller = new Poller({
+    fineWaits: undefined,
     address: { name: 'mails', channel: 'mails-channel' },
     poll: async (count, { visibilityMs }) => {
       asked.push([count, visibilityMs])

@@ -18,6 +18,7 @@ function setUp(queues = QUEUES) {
     { length: queues },
     (_, queue) =>
       new DueScheduler({
+        fineWaits: undefined,
         script: async () => {
           server.asked++
           if (server.refuses) throw new Error('LOADING')

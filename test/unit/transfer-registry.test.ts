@@ -127,6 +127,7 @@ describe('TransferRegistry', () => {
       client: 'this',
       emit: (name, event) => events.push({ name, event }),
       blocking: { prefer: (destination) => delivered.push(destination) },
+      fineWaits: undefined,
     })
     const listener = (target = ORDERS) => listeners.get(target.keys.channel)!
     return { registry, sent, replies, gate, listeners, listener, changes, events, delivered }

@@ -69,8 +69,8 @@ export class ServerAge {
     return this.#isTooOld
   }
 
-  /** Whether it still is. Asks at most once a second; if it does not answer within a second, its last answer holds. */
-  async isTooOld(): Promise<boolean> {
+  /** Whether it still is. Asks at most once a second; if it does not answer within a second, or within `mostMs`, its last answer holds. */
+  async isTooOld(mostMs = ASK_AGAIN_MS): Promise<boolean> {
     if (this.#isTooOld && this.#now() - this.#askedAt > ASK_AGAIN_MS) {
       this.#askedAt = this.#now()
       const answers = this.#answers
@@ -82,7 +82,7 @@ export class ServerAge {
         () => undefined,
       )
     }
-    if (this.#isTooOld) await atMost(ASK_AGAIN_MS, this.#asking)
+    if (this.#isTooOld) await atMost(Math.min(ASK_AGAIN_MS, mostMs), this.#asking)
     return this.#isTooOld
   }
 }

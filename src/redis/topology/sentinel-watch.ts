@@ -204,13 +204,16 @@ export class SentinelWatch {
   async #lookUp(sentinel: Sentinel): Promise<void> {
     if (this.#lookingUp.has(sentinel)) return
     this.#lookingUp.add(sentinel)
-    for (let master = this.#names.get(sentinel); master !== undefined; master = this.#names.get(sentinel)) {
-      const isStale = await elsewhereThan(master).catch(() => undefined)
-      if (this.#names.get(sentinel) !== master) continue // the sentinel has announced another one, or the watch is closed
-      this.#names.delete(sentinel)
-      if (isStale !== undefined) this.#params.onSwitch(isStale)
+    try {
+      for (let master = this.#names.get(sentinel); master !== undefined; master = this.#names.get(sentinel)) {
+        const isStale = await elsewhereThan(master).catch(() => undefined)
+        if (this.#names.get(sentinel) !== master) continue // the sentinel has announced another one, or the watch is closed
+        this.#names.delete(sentinel)
+        if (isStale !== undefined) this.#params.onSwitch(isStale)
+      }
+    } finally {
+      this.#lookingUp.delete(sentinel)
     }
-    this.#lookingUp.delete(sentinel)
   }
 
   #mapped(host: string, port: string): Node | undefined {
