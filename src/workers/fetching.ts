@@ -25,10 +25,35 @@ interface Reply {
   readonly thrown?: unknown
 }
 
-/** The end of the waits of one round. */
-interface Ending {
-  readonly controller: AbortController
+/** The end of the waits of one round: the worker's signal aborts, or one of the queues has replied. */
+class Ending {
+  /**
+   * Aborts the polls. A queue alone gets the worker's own signal, because Node 20 keeps each new one, and all that it refers to, until a
+   * major garbage collection.
+   */
+  readonly signal: AbortSignal
   readonly over: Promise<void>
+  readonly #workers: AbortSignal
+  #end = (): void => undefined
+
+  constructor(workers: AbortSignal, queues: number) {
+    const controller = queues > 1 ? new AbortController() : undefined
+    this.#workers = workers
+    this.signal = controller?.signal ?? workers
+    this.over = new Promise((resolve) => {
+      this.#end = () => {
+        controller?.abort(OVER)
+        resolve()
+      }
+    })
+    workers.addEventListener('abort', this.#end, { once: true })
+    if (workers.aborted) this.#end()
+  }
+
+  end(): void {
+    this.#workers.removeEventListener('abort', this.#end)
+    this.#end()
+  }
 }
 
 /** Takes messages from the queues of a worker. A failing or unresponsive queue does not stop the polls of the others. */
@@ -59,17 +84,9 @@ export class Fetching {
       if (taken.length > 0 || signal.aborted) return taken
     }
     // several queues can reply at once: the worker keeps the messages beyond `room` for later
-    const controller = new AbortController()
-    const ending = { controller, over: aborted(controller.signal) }
-    const end = (): void => controller.abort(OVER)
-    signal.addEventListener('abort', end, { once: true })
-    if (signal.aborted) end()
-    try {
-      const taken = await Promise.all(queues.map((queue) => this.#wait(queue, count, ending)))
-      return taken.flat()
-    } finally {
-      signal.removeEventListener('abort', end)
-    }
+    const ending = new Ending(signal, queues.length)
+    const taken = await Promise.all(queues.map((queue) => this.#wait(queue, count, ending)))
+    return taken.flat()
   }
 
   /** Takes the messages of the first queue that has any now; skips a queue that owes a reply or has just failed. */
@@ -86,8 +103,8 @@ export class Fetching {
   }
 
   /** Waits for one queue. The first queue with messages ends the waits of the others; a failed one does so after a while. */
-  async #wait(queue: WorkerQueue, count: number, { controller, over }: Ending): Promise<Assignment[]> {
-    const { signal } = controller
+  async #wait(queue: WorkerQueue, count: number, ending: Ending): Promise<Assignment[]> {
+    const { signal, over } = ending
     try {
       const owed = this.#owedBy(queue)
       if (owed !== undefined) this.#overdue.get(queue)?.delete(owed)
@@ -102,7 +119,7 @@ export class Fetching {
       }
       return assignmentsOf(queue, messages)
     } finally {
-      controller.abort(OVER)
+      ending.end()
     }
   }
 
@@ -157,8 +174,4 @@ function retryAfter(thrown: unknown): number {
 function assignmentsOf(queue: WorkerQueue, messages: readonly ReliableMessage[]): Assignment[] {
   const isSharded = queue instanceof ShardedReliableQueue
   return messages.map((message) => new Assignment(isSharded ? queue.queueOf(message) : queue, message, queue.name))
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
