@@ -40,6 +40,8 @@ export class Assignment {
   begunAt: number | undefined
   /** Whether the handler has ended; Redis may not have the outcome yet. */
   isHandled = false
+  /** Its place among the messages of the worker. */
+  place: number | undefined
   #abort: AbortController | undefined
   #reason: Error | undefined
   /** Ends the wait for the handler. */
@@ -73,7 +75,7 @@ export class Assignment {
     if (!this.message.isHeld) this.abort(new VisibilityLostError())
     if (this.#reason !== undefined) return this.#outcomeOf(this.#reason, retryDelay)
     try {
-      const result = handler(this.message.payload, this.#context())
+      const result = handler(this.message.payload, new Context(this))
       if (isThenable(result))
         return this.#end(result, timeout).then(outcomeOf, (thrown: unknown) => this.#outcomeOf(thrown, retryDelay))
       const reason = this.#reason as Error | undefined // set if the handler's call aborted it
@@ -137,20 +139,8 @@ export class Assignment {
     return ended.finally(() => clearTimeout(timer))
   }
 
-  /** The handler's context. Its signal is made on first use: most handlers need none, and it costs more than the rest. */
-  #context(): HandlerContext {
-    const signal = (): AbortSignal => this.#signal
-    const { source, message } = this
-    return {
-      queue: source,
-      message,
-      get signal() {
-        return signal()
-      },
-    }
-  }
-
-  get #signal(): AbortSignal {
+  /** Made on first use: most handlers need none, and it costs more than the rest. */
+  get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController()
       if (this.#reason !== undefined) this.#abort.abort(this.#reason)
@@ -187,6 +177,31 @@ export class Assignment {
     }
     if (error instanceof RejectMessage) return { is: 'rejected', error }
     return { is: 'failed', error, delayMs: retryDelay(this.message.attempt, error) }
+  }
+}
+
+/**
+ * All contexts share one getter, because V8 makes a hidden class for each new one, which keeps the message from the collector of young
+ * objects. The property is the object's own, so that a copy has it.
+ */
+class Context implements HandlerContext {
+  static readonly #SIGNAL = {
+    enumerable: true,
+    get(this: Context): AbortSignal {
+      return this.#assignment.signal
+    },
+  }
+
+  readonly queue: string
+  readonly message: ReliableMessage
+  declare readonly signal: AbortSignal
+  readonly #assignment: Assignment
+
+  constructor(assignment: Assignment) {
+    this.queue = assignment.source
+    this.message = assignment.message
+    this.#assignment = assignment
+    Object.defineProperty(this, 'signal', Context.#SIGNAL)
   }
 }
 

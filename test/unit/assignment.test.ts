@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInThisContext } from 'node:vm'
 import { expect } from 'chai'
 import { CommandError, ConnectionError, ReadOnlyError, ShutdownError, WrongTypeError } from '../../src/errors.js'
 import { ReliableMessage, type MessageActions } from '../../src/reliable/message.js'
@@ -36,7 +38,25 @@ function make(answers: readonly (boolean | Error)[], { heldMs = 60_000, resends 
   return { assignment, handle, settle, asked: () => asked }
 }
 
+/** Whether V8 has one hidden class for both objects. */
+function haveSameMap(one: unknown, other: unknown): boolean {
+  setFlagsFromString('--allow-natives-syntax')
+  try {
+    return (runInThisContext('(one, other) => %HaveSameMap(one, other)') as typeof haveSameMap)(one, other)
+  } finally {
+    setFlagsFromString('--no-allow-natives-syntax')
+  }
+}
+
 describe('Assignment', () => {
+  it('gives handlers contexts of one hidden class, because V8 keeps each class, and the message in it, for long', () => {
+    const contexts: HandlerContext[] = []
+    for (const { handle } of [make([true]), make([true])]) void handle((_, context) => contexts.push(context))
+    expect(contexts).to.have.length(2)
+    expect(haveSameMap(contexts[0], contexts[1])).to.equal(true)
+    expect(haveSameMap(contexts[0], {}), 'another class').to.equal(false)
+  })
+
   it('acknowledges as often as it takes, while no other consumer can have the message', async () => {
     const { settle, asked } = make([...Array.from({ length: 6 }, refused), true])
     expect(await settle()).to.deep.equal(COMPLETED)
