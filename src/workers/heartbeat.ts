@@ -1,5 +1,6 @@
 import type { ReliableQueue } from '../reliable/reliable-queue.js'
 import type { Assignment } from './assignment.js'
+import type { InHand } from './in-hand.js'
 import { VisibilityLostError } from './outcomes.js'
 
 /** Extensions per visibility timeout: when one fails, two more follow before the message is lost. */
@@ -7,14 +8,14 @@ const BEATS = 3
 
 /** Extends the messages of a worker until Redis has their outcome; an extension also marks messages whose handler has begun. */
 export class Heartbeat {
-  readonly #inHand: ReadonlySet<Assignment>
+  readonly #inHand: InHand
   readonly #visibilityTimeout: number
   readonly #onError: (thrown: unknown) => void
   readonly #timer: NodeJS.Timeout
   /** The queues whose messages are being extended now. */
   readonly #extending = new Set<ReliableQueue>()
 
-  constructor(inHand: ReadonlySet<Assignment>, visibilityTimeout: number, onError: (thrown: unknown) => void) {
+  constructor(inHand: InHand, visibilityTimeout: number, onError: (thrown: unknown) => void) {
     this.#inHand = inHand
     this.#visibilityTimeout = visibilityTimeout
     this.#onError = onError

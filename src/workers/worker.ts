@@ -10,6 +10,7 @@ import { Dispatcher } from './dispatcher.js'
 import { Fetching } from './fetching.js'
 import { handlerOf, type Handler, type Handlers } from './handlers.js'
 import { Heartbeat } from './heartbeat.js'
+import { InHand } from './in-hand.js'
 import { RateLimit } from './rate-limit.js'
 import { usualDelay } from './retry-delays.js'
 import { Settlement } from './settlement.js'
@@ -45,7 +46,7 @@ export class Worker {
   readonly #buffers: Set<PrefetchBuffer>
   readonly #events = new Events<WorkerEvents>()
   readonly #limit: RateLimit | undefined
-  readonly #inHand = new Set<Assignment>()
+  readonly #inHand = new InHand()
   readonly #dispatcher: Dispatcher
   readonly #settlement: Settlement
   readonly #counts: Record<SettledOutcome, number> = {
@@ -68,13 +69,14 @@ export class Worker {
   #isPaused = false
   readonly #fetching: Fetching
   #polling = new AbortController()
-  /** The polls under way; `#asked` is the number of messages that they ask for. */
-  readonly #rounds = new Set<Promise<void>>()
+  /** The number of polls under way, and of messages that they ask for. */
+  #rounds = 0
   #asked = 0
   /** Whether the last poll returned as many messages as it asked for. */
   #wasFull = false
   #isClientGone = false
-  readonly #waiting = new Set<() => void>()
+  /** The next change of the worker's state, where something waits for it. */
+  #nextChange: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined
   #closing: Promise<void> | undefined
   /** Whether the time of `close` is over. */
   #isTimeUp = false
@@ -300,30 +302,30 @@ export class Worker {
         this.#startRound(count)
         continue
       }
-      if (this.#rounds.size === 0) this.#askingSince = undefined
+      if (this.#rounds === 0) this.#askingSince = undefined
       await this.#change(waitMs === 0 ? undefined : waitMs)
     }
-    await Promise.all(this.#rounds)
+    while (this.#rounds > 0) await this.#change()
   }
 
   /** The number of messages for a new round. A second round begins only after a full one, and for a full portion: small rounds would cost too much. */
   #countToAskFor(): number {
     const count = Math.min(this.#room(), this.#portion)
-    const isFirst = this.#rounds.size === 0
-    const mayFollow = this.#wasFull && this.#rounds.size < MOST_ROUNDS && count === this.#portion
+    const isFirst = this.#rounds === 0
+    const mayFollow = this.#wasFull && this.#rounds < MOST_ROUNDS && count === this.#portion
     return isFirst || mayFollow ? count : 0
   }
 
   #startRound(count: number): void {
     if (this.#polling.signal.aborted) this.#polling = new AbortController()
     this.#askingSince ??= performance.now() // a failed round is not an answer
+    this.#rounds++
     this.#asked += count
-    const round = this.#round(count).finally(() => {
+    void this.#round(count).finally(() => {
+      this.#rounds--
       this.#asked -= count
-      this.#rounds.delete(round)
       this.#changed()
     })
-    this.#rounds.add(round)
   }
 
   async #round(count: number): Promise<void> {
@@ -393,16 +395,15 @@ export class Worker {
 
   /** Resolves when the worker's state changes, or after `ms`. */
   async #change(ms?: number): Promise<void> {
-    let resolve: () => void = () => undefined
-    const changed = new Promise<void>((resolved) => (resolve = resolved))
-    this.#waiting.add(resolve)
-    await (ms === undefined ? changed : atMost(ms, changed))
-    this.#waiting.delete(resolve)
+    this.#nextChange ??= deferred()
+    const { promise } = this.#nextChange
+    await (ms === undefined ? promise : atMost(ms, promise))
   }
 
   #changed(): void {
-    for (const resolve of this.#waiting) resolve()
-    this.#waiting.clear()
+    const change = this.#nextChange
+    this.#nextChange = undefined
+    change?.resolve()
   }
 
   #isEnding(): boolean {
@@ -414,4 +415,10 @@ export class Worker {
     const handled = this.#events.emit('error', error, () => undefined)
     if (!handled) this.#hub.emit('error', error)
   }
+}
+
+function deferred(): { promise: Promise<void>; resolve: () => void } {
+  let resolve: () => void = () => undefined
+  const promise = new Promise<void>((resolved) => (resolve = resolved))
+  return { promise, resolve }
 }
