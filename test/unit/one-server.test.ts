@@ -4,24 +4,40 @@ import { EventEmitter } from 'node:events'
 import { ConnectionError } from '../../src/index.js'
 import { OneServer } from '../../src/redis/connections/one-server.js'
 import { runIdOf } from '../../src/redis/connections/predecessors.js'
+import { FakeClock } from '../support/fake-clock.js'
 
 const connection = (): Redis => new EventEmitter() as unknown as Redis
 
 describe('the one server of all connections', () => {
-  let time: number
+  let clock: FakeClock
   let moved: number
   let warnings: string[]
   let server: OneServer
+  /** The connections of `play` and the servers to which they lead. */
+  let open: Map<Redis, string>
+
+  /** As the topology does when the server has changed. */
+  function endOthers(): void {
+    for (const [other, at] of open)
+      if (at !== server.runId) {
+        open.delete(other)
+        other.emit('end')
+      }
+  }
 
   beforeEach(() => {
-    time = 1_000_000
+    clock = new FakeClock(1_000_000)
+    open = new Map()
     moved = 0
     warnings = []
     server = new OneServer({
       address: 'redis.example:6379',
-      now: () => time,
-      onMoved: () => moved++,
+      onMoved: () => {
+        moved++
+        endOthers()
+      },
       onMixed: (message) => warnings.push(message),
+      clock,
     })
   })
 
@@ -41,11 +57,10 @@ describe('the one server of all connections', () => {
    * ones end, and `+6000` lets time pass.
    */
   function play(steps: string): string {
-    const open = new Map<Redis, string>()
     let outcomes = ''
     for (const step of steps.split(' ')) {
       if (step.startsWith('+')) {
-        time += Number(step)
+        clock.jump(Number(step))
         continue
       }
       const redis = connection()
@@ -63,12 +78,6 @@ describe('the one server of all connections', () => {
           .that.matches(/^redis\.example:6379 leads to another server/)
         outcomes += 'r'
       }
-      if (moved === before) continue
-      for (const [other, at] of open)
-        if (at !== server.runId) {
-          open.delete(other)
-          other.emit('end')
-        }
     }
     return outcomes
   }
@@ -122,7 +131,7 @@ describe('the one server of all connections', () => {
 
   describe('where servers take turns', () => {
     const MIXED = '!A B !A B'
-    const FOR_AN_HOUR = /uses all of them for an hour/
+    const FOR_AN_HOUR = /uses all of them for up to an hour/
 
     it('stops comparing them after 15 refused connections in a row that lead to several, with one more warning', () => {
       play(MIXED) // one is refused already
@@ -162,11 +171,77 @@ describe('the one server of all connections', () => {
       expect(warnings).to.have.lengthOf(2)
     })
 
-    it('compares them again after an hour', () => {
-      play(MIXED)
-      play(`C ${many('B', 14)}`)
-      expect(play('A +3599000 B A')).to.equal('...')
-      expect(play('+2000 B')).to.equal('f')
+    /** Whether a new connection to another server makes the others follow, which then lead there. */
+    const follows = (step: string): boolean => play(step) === 'f'
+
+    it('compares them again when no connection has led elsewhere for a minute; the others then follow the newest one', async () => {
+      play(`${MIXED} C ${many('B', 14)} !A`)
+      expect(new Set(open.values())).to.deep.equal(new Set(['A', 'B']))
+      await clock.advance(59_999)
+      expect({ moved, follows: follows('B') }).to.deep.equal({ moved: 2, follows: false })
+      await clock.advance(59_999)
+      expect(moved).to.equal(2)
+      await clock.advance(1)
+      expect({ moved, servers: [...new Set(open.values())] }).to.deep.equal({ moved: 3, servers: ['B'] })
+      expect(follows('!next')).to.equal(true)
+    })
+
+    it('follows another server a minute after an attacker has changed the names of processes', async () => {
+      play(`!A A ${Array.from({ length: 20 }, (_, n) => `process${n} +700`).join(' ')}`)
+      expect(warnings.at(-1)).to.match(FOR_AN_HOUR)
+      await clock.advance(60_000)
+      play('!A A A')
+      expect([...new Set(open.values())]).to.deep.equal(['A'])
+      expect(follows('!next')).to.equal(true)
+      expect(play('next next')).to.equal('..')
+    })
+
+    it('replaces no connection afterwards where all lead to one server', async () => {
+      play(`${MIXED} C ${many('B', 14)}`)
+      endOthers()
+      const before = moved
+      await clock.advance(60_000)
+      expect(moved).to.equal(before)
+      expect(follows('!next')).to.equal(true)
+    })
+
+    it('compares them again after an hour, if connections lead elsewhere all the time', async () => {
+      play(`${MIXED} C ${many('B', 14)}`)
+      const before = moved
+      for (let minute = 0; minute < 60; minute++) {
+        expect(moved).to.equal(before)
+        play('B A')
+        await clock.advance(60_000 - 1)
+        clock.jump(1)
+      }
+      await clock.advance(1)
+      expect(moved).to.equal(before + 1)
+    })
+
+    it('waits twice as long each time that it stops comparing them again within an hour, and a minute later on', async () => {
+      const stopComparing = (): void => {
+        for (let n = 0; !FOR_AN_HOUR.test(warnings.at(-1) ?? ''); n++) play(`process${n} +500`)
+        warnings.length = 0
+      }
+      const quietFor = async (): Promise<number> => {
+        play('!other !one') // each is elsewhere
+        const [before, from] = [moved, clock.now()]
+        while (moved === before) await clock.advance(1_000)
+        return Math.round((clock.now() - from) / 60_000)
+      }
+      for (const minutes of [1, 2, 4, 8, 16, 32, 60, 60]) {
+        stopComparing()
+        expect(await quietFor()).to.equal(minutes)
+      }
+      await clock.advance(3_600_000)
+      stopComparing()
+      expect(await quietFor()).to.equal(1)
+    }).timeout(20_000)
+
+    it('compares no more after it was closed', async () => {
+      play(`${MIXED} C ${many('B', 14)}`)
+      server.close()
+      expect(clock.pending).to.deep.equal([])
     })
 
     it('does not end for servers that name another process on each connection', () => {

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
+import { backgroundClock, type Clock } from '../../timing/clock.js'
 import { noteRunId } from './predecessors.js'
 
 /** For this long after a change of the server, the client refuses connections that lead elsewhere, instead of following them. */
@@ -16,18 +17,21 @@ const MOST_REFUSED = 15
 const MOST_MOVES = 5
 /** How often the client follows a server in this way without a quiet minute: a balancer of two servers can send all new connections to the one that has fewer. */
 const MOST_FOLLOWS = 1
-/** For how long the client then does not compare them. */
+/**
+ * The client then compares them again when no connection has led elsewhere for `QUIET_MS`, twice as long each time, for as long as it stops comparing within
+ * this time again; and after this time in any case.
+ */
 const IGNORE_MS = 3_600_000
 
 interface OneServerParams {
   /** The address, for errors. */
   readonly address: string
-  /** The monotonic clock. */
-  readonly now: () => number
   /** The connections to other servers than `runId` have to be replaced. */
   readonly onMoved: () => void
   /** Connections to the address reach several servers in turns. */
   readonly onMixed: (message: string) => void
+  /** Its time is monotonic. */
+  readonly clock?: Clock
 }
 
 /**
@@ -37,6 +41,7 @@ interface OneServerParams {
  */
 export class OneServer {
   readonly #params: OneServerParams
+  readonly #clock: Clock
   readonly #open = new Map<Redis, string>()
   #runId: string | undefined
   #movedAt = -Infinity
@@ -51,10 +56,15 @@ export class OneServer {
   #follows = 0
   #strayedAt = -Infinity
   #warnedAt = -Infinity
-  #ignoredUntil = -Infinity
+  #isIgnored = false
+  #ignoredAt = -Infinity
+  #comparedAgainAt = -Infinity
+  #quietMs = QUIET_MS
+  #timer: unknown
 
   constructor(params: OneServerParams) {
     this.#params = params
+    this.#clock = params.clock ?? backgroundClock
   }
 
   /** The server process of the newest connection. */
@@ -86,16 +96,20 @@ export class OneServer {
         if (this.#refusedTo.size > 1 || ++this.#follows > MOST_FOLLOWS) this.#ignore()
         else this.#forgetTurns()
       }
-      const isSettling = this.#isMixed || this.#params.now() - this.#movedAt < SETTLE_MS
+      const isSettling = this.#isMixed || this.#clock.now() - this.#movedAt < SETTLE_MS
       if (isSettling && !this.#isIgnored) throw this.#refusal()
     }
     this.#enter(redis, runId, isElsewhere)
   }
 
+  close(): void {
+    this.#clock.clearTimeout(this.#timer)
+  }
+
   #enter(redis: Redis, runId: string, isElsewhere: boolean): void {
     const hasMoved = isElsewhere && !this.#isIgnored
     if (hasMoved && this.#isUsed()) {
-      this.#movedAt = this.#params.now()
+      this.#movedAt = this.#clock.now()
       this.#counted.clear()
     }
     this.#refused = 0
@@ -122,16 +136,12 @@ export class OneServer {
     return this.#evidence >= ENOUGH
   }
 
-  get #isIgnored(): boolean {
-    return this.#params.now() < this.#ignoredUntil
-  }
-
   /** Notes a connection that leads elsewhere. A server that comes back after it was left is evidence, and so is each one beyond two. */
   #stray(runId: string): void {
-    if (this.#isIgnored) return
-    const now = this.#params.now()
+    const now = this.#clock.now()
     if (now - this.#strayedAt > QUIET_MS) this.#forget()
     this.#strayedAt = now
+    if (this.#isIgnored) return
     this.#seen.add(this.#runId ?? '')
     const isBack = this.#seen.has(runId)
     this.#seen.add(runId)
@@ -149,9 +159,26 @@ export class OneServer {
   }
 
   #ignore(): void {
+    const now = this.#clock.now()
+    this.#quietMs = now - this.#comparedAgainAt < IGNORE_MS ? Math.min(2 * this.#quietMs, IGNORE_MS) : QUIET_MS
+    this.#isIgnored = true
+    this.#ignoredAt = now
     this.#forget()
-    this.#ignoredUntil = this.#params.now() + IGNORE_MS
-    this.#warn('the client uses all of them for an hour, so that takes and announcements can miss messages')
+    this.#endIgnoring()
+    this.#warn('the client uses all of them for up to an hour, so that takes and announcements can miss messages')
+  }
+
+  /** Compares the servers again as soon as the turns are over. The other connections then follow the newest one. */
+  #endIgnoring(): void {
+    const now = this.#clock.now()
+    const endsAt = Math.min(this.#strayedAt + this.#quietMs, this.#ignoredAt + IGNORE_MS)
+    if (now < endsAt) {
+      this.#timer = this.#clock.setTimeout(() => this.#endIgnoring(), endsAt - now)
+      return
+    }
+    this.#isIgnored = false
+    this.#comparedAgainAt = now
+    if ([...this.#open.values()].some((runId) => runId !== this.#runId)) this.#params.onMoved()
   }
 
   #forget(): void {

@@ -75,7 +75,6 @@ export class SingleTopology implements Topology {
     this.address = this.#finder?.address ?? addressOfOptions(options)
     this.#server = new OneServer({
       address: this.address,
-      now: () => performance.now(),
       onMoved: () => this.#follow(),
       onMixed: (message) => emit('warning', { code: 'REDELAYED_SERVERS', message }),
     })
@@ -161,6 +160,7 @@ export class SingleTopology implements Topology {
 
   async close(): Promise<void> {
     this.#finder?.close()
+    this.#server.close()
     await Promise.all([this.#watch?.close(), this.#connection.close(true)])
   }
 
