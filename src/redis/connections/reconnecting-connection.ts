@@ -10,6 +10,7 @@ import {
 import type { Emit, ReconnectingEvent } from '../../events.js'
 import { atMost } from '../../timing/pause.js'
 import { backoffDelay, type Backoff } from '../../timing/backoff.js'
+import { assertDatabase } from './assert-database.js'
 import { advised } from './connect-advice.js'
 import { QUIT_TIMEOUT_MS, abandon, disconnect } from './disconnect.js'
 import { remoteAddressOf, type IsStale } from './remote-address.js'
@@ -220,7 +221,7 @@ export class ReconnectingConnection {
         redis.on('sentinelError', (error: Error) => (ofSentinel = error))
         await redis.connect()
         if (reason !== undefined) throw reason // such as a refused SELECT, after which ioredis would use database 0
-        await this.#params.prepare?.(redis, () => opening.restart())
+        await Promise.all([assertDatabase(redis), this.#params.prepare?.(redis, () => opening.restart())])
         const isStale = this.#stale
         this.#stale = undefined // for this attempt only: otherwise an address with two names would be refused for ever
         if (isStale?.(remoteAddressOf(redis), this.#begunAt, redis) === true) throw notTheMaster()
