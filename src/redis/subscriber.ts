@@ -140,7 +140,7 @@ export class Subscriber {
     }
     await this.#subscribe(redis, wanted, onProgress).then(
       (refused) => this.#onRefused(refused),
-      () => this.#connection.drop(redis),
+      (thrown: unknown) => this.#connection.drop(redis, translateError(thrown)),
     )
     stopWatching()
   }

@@ -19,10 +19,12 @@ interface Setup {
   readonly protocol?: 2 | 3
   readonly commands?: readonly string[]
   readonly subscribed?: boolean
+  /** The arguments of commands that subscribe. */
+  readonly channels?: readonly string[]
 }
 
 /** The replies that ioredis decodes from chunks, with its own decoder and handler, on a connection with these commands in flight. */
-function connection({ protocol = 3, commands = [], subscribed = false }: Setup) {
+function connection({ protocol = 3, commands = [], subscribed = false, channels = ['c'] }: Setup) {
   const replies: unknown[] = []
   const messages: unknown[][] = []
   const errors: Error[] = []
@@ -31,7 +33,7 @@ function connection({ protocol = 3, commands = [], subscribed = false }: Setup) 
   const item = (name: string) => ({
     command: {
       name,
-      args: names.has(name) ? ['c'] : [],
+      args: names.has(name) ? channels : [],
       resolve: (reply: unknown) => replies.push(reply),
       reject: (error: Error) => replies.push(error),
     },
@@ -163,6 +165,30 @@ describe('the guard of replies', () => {
       { subscribed: true },
       /not asked for/,
     ],
+    [
+      'another channel than the one that was asked for',
+      '>3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:1\r\n',
+      { commands: ['subscribe'] },
+      /not asked for/,
+    ],
+    [
+      'another channel with RESP2',
+      '*3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:1\r\n',
+      { protocol: 2, commands: ['subscribe'] },
+      /not asked for/,
+    ],
+    [
+      'the end of another channel than the one that was asked for',
+      '>3\r\n$11\r\nunsubscribe\r\n$1\r\nd\r\n:1\r\n',
+      { subscribed: true, commands: ['unsubscribe'] },
+      /not asked for/,
+    ],
+    [
+      'another channel as the second of two',
+      '>3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nd\r\n:2\r\n',
+      { commands: ['subscribe'], channels: ['c', 'e'] },
+      /not asked for/,
+    ],
     ['nil in reply to SUBSCRIBE', '_\r\n', { commands: ['subscribe'] }, /a reply that its command does not have/],
     [
       'a subscription of nil',
@@ -271,6 +297,31 @@ describe('the guard of replies', () => {
         expect(made.replies).to.have.lengthOf(4)
       }
     }
+  })
+
+  it('lets channels of several commands pass in their order, wherever the bytes are split', () => {
+    const channels = ['a', 'a', 'ü\ud800', 'x'.repeat(20_000)]
+    const acknowledged = (kind: string): string =>
+      channels
+        .map((each) => `>3\r\n$${kind.length}\r\n${kind}\r\n$${Buffer.byteLength(each)}\r\n${each}\r\n:1\r\n`)
+        .join('')
+    const bytes = Buffer.from(['subscribe', 'subscribe', 'unsubscribe'].map(acknowledged).join(''))
+    for (let at = 0; at <= bytes.length; at += at % 20_300 < 400 ? 1 : 97) {
+      const made = connection({ commands: ['subscribe', 'subscribe', 'unsubscribe'], channels })
+        .guard()
+        .open()
+      made.write(bytes.subarray(0, at), bytes.subarray(at))
+      expect(made.errors, `split at ${at}`).to.eql([])
+      expect(made.replies).to.have.lengthOf(3)
+    }
+  })
+
+  it('lets the end of all subscriptions pass, whose channels are not asked for', () => {
+    const made = connection({ subscribed: true, commands: ['unsubscribe'], channels: [] })
+      .guard()
+      .open()
+    made.write('>3\r\n$11\r\nunsubscribe\r\n$1\r\nd\r\n:0\r\n')
+    expect(made.errors).to.eql([])
   })
 
   it('leaves ioredis no input on which it loops or throws, of 10,000 with wrong bytes', async function () {

@@ -9,11 +9,16 @@ const MAX_LINE = 64 * 1024
 /** The most bytes of pushes without a subscription since the last reply or message: endless ones would keep the process busy and defeat the checks for silence. */
 const MAX_STRAY = 1024 * 1024
 
+interface Sent {
+  readonly name: string
+  readonly args: readonly unknown[]
+}
+
 /** The internals of an ioredis client that the guard reads. */
 interface Internals {
   readonly commandQueue: {
     readonly length: number
-    peekAt(index: number): { readonly command: { readonly name: string } } | undefined
+    peekAt(index: number): { readonly command: Sent } | undefined
   }
   readonly condition: { readonly protocol?: number; readonly subscriber?: unknown }
   readonly connector?: { connectToSentinel?: (...args: unknown[]) => Redis }
@@ -64,6 +69,9 @@ class ReplyGuard {
   /** The bytes of pushes of an unknown kind since the last reply or message. */
   #stray = 0
   #broken = false
+  /** The last command that subscribes, and how many of its channels were acknowledged. */
+  #subscribing: Sent | undefined
+  #acknowledged = 0
 
   constructor(redis: Redis, decode: Decode) {
     this.#redis = redis
@@ -158,7 +166,7 @@ class ReplyGuard {
         if (!forms.includes(shape) || count !== lengthOf(shape)) throw new ProtocolError('a message without its parts')
         if (!SUBSCRIPTIONS.has(kind)) {
           if (!condition.subscriber) throw new ProtocolError('a message without a subscription')
-        } else if (kind !== name) throw new ProtocolError('a subscription that was not asked for')
+        } else if (kind !== name || !this.#wasAsked()) throw new ProtocolError('a subscription that was not asked for')
         return true
       }
       if (count < 2 || kind === '') throw new ProtocolError('a message without a kind')
@@ -169,6 +177,17 @@ class ReplyGuard {
     if (name === undefined) throw new ProtocolError('a reply to no command')
     if (SUBSCRIPTIONS.has(name) && !isError(type)) throw new ProtocolError('a reply that its command does not have')
     return true
+  }
+
+  /** Whether the command has the acknowledged channel. Redis acknowledges channels in their order; after a wrong byte in a request, another one. */
+  #wasAsked(): boolean {
+    const command = this.#internals.commandQueue.peekAt(0)?.command
+    if (command !== this.#subscribing) this.#acknowledged = 0
+    this.#subscribing = command
+    const asked = command?.args[this.#acknowledged++]
+    const { channel } = this.#scanner
+    if (asked === undefined || channel === undefined) return true // all channels end, or the name is long
+    return Buffer.from(asked as string | Buffer).equals(Buffer.from(channel, 'latin1'))
   }
 }
 

@@ -39,6 +39,8 @@ const MAX_DEPTH = 32
 const MAX_DIGITS = 20
 /** More than the longest known kind of push, "punsubscribe". */
 const MAX_KIND = 16
+/** Longer names of channels in acknowledgements are not read, because the client would have to hold them back. */
+const MAX_CHANNEL = 16 * 1024
 /** The number of elements of a frame whose types are noted. */
 const NOTED = 4
 
@@ -75,6 +77,8 @@ export class ReplyScanner {
   shape = 0
   /** The text of the first element of a push. */
   kind = ''
+  /** The bytes of the channel in the acknowledgement of a subscription, or of its end, as latin1. */
+  channel: string | undefined
   #noted = 0
   /** Whether the frame may be a message. */
   #isTracked = false
@@ -127,6 +131,10 @@ export class ReplyScanner {
             if (this.#noted === 0 && type === TYPE.bulk && length > 0 && length <= MAX_KIND) {
               if (end - this.#after < length + 2) return this.#wait(at)
               this.kind = chunk.toString('latin1', this.#after, this.#after + length)
+            }
+            if (this.#noted === 1 && length >= 0 && length <= MAX_CHANNEL && this.kind.endsWith('subscribe')) {
+              if (end - this.#after < length + 2) return this.#wait(at)
+              this.channel = chunk.toString('latin1', this.#after, this.#after + length)
             }
             this.#note(length === NIL ? TYPE.nil : type)
           }
@@ -185,6 +193,7 @@ export class ReplyScanner {
     this.count = 0
     this.shape = 0
     this.kind = ''
+    this.channel = undefined
     this.#noted = 0
     this.#isTracked = type === TYPE.push || (this.tracksArrays && type === TYPE.array)
     this.#isMessage = this.#isTracked && (type === TYPE.push || this.isSubscribed)

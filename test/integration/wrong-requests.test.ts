@@ -1,20 +1,24 @@
 import { expect } from 'chai'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { DurabilityError, codecs, type ClientOptions, type ReconnectingEvent } from '../../src/index.js'
+import { eventually, once } from '../support/events.js'
 import { rawClient, redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, makeClient, onCleanup } from './fixtures.js'
+import { cleanUp, makeClient, onCleanup, rawKeys } from './fixtures.js'
 
+/** The changed form of a request; the proxy changes one. */
+type Change = (request: string) => string
 type Role = ReconnectingEvent['connection']
 
 /** The database of the client's options, and the one that one changed byte selects. */
 const [WANTED, WRONG] = [2, 3]
+const selectsWrong: Change = (request) => request.replace(/(\r\nselect\r\n\$1\r\n)\d/i, `$1${WRONG}`)
 const CLIENT_INFO = /\r\nCLIENT\r\n\$4\r\nINFO\r\n/i
 
 /** In front of the Redis of the tests. */
 async function startRequestProxy() {
   const { hostname, port } = new URL(redisUrl())
   const sockets = new Set<Socket>()
-  const state = { port: 0, pieces: [] as string[], isWrong: false, changed: 0 }
+  const state = { port: 0, pieces: [] as string[], change: undefined as Change | undefined, changed: 0 }
   const server = createServer((client) => {
     const upstream = connect({ port: Number(port || 6379), host: hostname })
     for (const socket of [client, upstream]) {
@@ -27,9 +31,9 @@ async function startRequestProxy() {
     client.on('data', (bytes) => {
       const request = bytes.toString('latin1')
       state.pieces.push(request)
-      const changed = request.replace(/(\r\nselect\r\n\$1\r\n)\d/i, `$1${WRONG}`)
-      if (!state.isWrong || changed === request) return void upstream.write(bytes)
-      state.isWrong = false
+      const changed = state.change?.(request) ?? request
+      if (changed === request) return void upstream.write(bytes)
+      state.change = undefined
       state.changed++
       upstream.write(changed, 'latin1')
     })
@@ -43,7 +47,7 @@ async function startRequestProxy() {
   return state
 }
 
-describe('A wrong byte in the number of the database', () => {
+describe('A wrong byte in a request', () => {
   afterEach(cleanUp)
 
   async function setUp(options: ClientOptions = {}) {
@@ -76,11 +80,11 @@ describe('A wrong byte in the number of the database', () => {
       durable: ({ delayed }) => delayed.offer('it', 600_000, { durability: { replicas: 1, timeoutMs: 1 } }),
     }
   for (const role of ['commands', 'blocking', 'durable'] as const)
-    it(`on a connection for ${role}: it is refused, and the next one is at the right database`, async function () {
+    it(`the number of the database, on a connection for ${role}: it is refused, and the next one is at the right database`, async function () {
       if (!(await answersClientInfo())) this.skip()
       const on = await setUp()
       if (role !== 'commands') await on.queue.offer('it')
-      on.proxy.isWrong = true
+      on.proxy.change = selectsWrong
       await uses[role](on).catch((error: Error) => {
         expect(error, error.message).to.be.instanceOf(DurabilityError) // no replica is there
       })
@@ -122,5 +126,28 @@ describe('A wrong byte in the number of the database', () => {
     await queue.size()
     const piece = proxy.pieces.find((each) => CLIENT_INFO.test(each))
     expect(piece).to.match(/\r\ninfo\r\n\$6\r\nserver\r\n/i)
+  })
+
+  it('the name of a channel: all channels are subscribed again on another connection', async () => {
+    const proxy = await startRequestProxy()
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port })
+    const broken: string[] = []
+    client.on('reconnecting', ({ connection, error }) => broken.push(`${connection}: ${String(error?.message)}`))
+    const names = [uniqueName(), uniqueName()] as const
+    const subscribe = async (name: string): Promise<void> => {
+      const subscribed = once<{ queue: string }>(client, 'subscribed', ({ queue }) => queue === name)
+      client.getDelayedQueue(client.getBlockingQueue<string>(name, { codec: codecs.string() }))
+      await subscribed
+    }
+    await subscribe(names[0])
+    proxy.change = (request) => request.replace(/(\r\nsubscribe\r\n.*)\}/is, '$1~')
+    await subscribe(names[1])
+    expect(proxy.changed).to.equal(1)
+    expect(broken).to.have.lengthOf(1)
+    expect(broken[0]).to.match(/^subscriber: .*a subscription that was not asked for/)
+    const channels = names.map((name) => rawKeys(name).channel)
+    await eventually(async () =>
+      expect(await rawClient().pubsub('NUMSUB', ...channels)).to.deep.equal([channels[0], 1, channels[1], 1]),
+    )
   })
 })
