@@ -1,5 +1,5 @@
 import { PRIORITIES } from '../keys.js'
-import { asArray, asBytes, asBytesOrNull, asInteger, asNumber, asText, asTime } from './replies.js'
+import { asArray, asBytes, asBytesOrNull, asInteger, asNow, asNumber, asText, asTime } from './replies.js'
 
 /** The identity of one delivery of a message. */
 export interface Claim {
@@ -61,7 +61,8 @@ export function asPollReply(reply: unknown, sentAt = 0, asked = -1): PollReply {
   const [now, next, subscribers, visibility, returned, expired, deadLettered, repeating, problem, changed, ...flat] =
     asArray(reply)
   const visibilityMs = asked < 0 ? asInteger(visibility) : Math.min(asked, asInteger(visibility))
-  const polledAt = Math.floor(asNumber(now))
+  const time = asNow(now)
+  const polledAt = Math.floor(time)
   const visibleUntil = polledAt + visibilityMs
   const heldUntil = sentAt + visibilityMs
   const messages: PolledRecord[] = []
@@ -93,7 +94,7 @@ export function asPollReply(reply: unknown, sentAt = 0, asked = -1): PollReply {
     }
   }
   return {
-    now: asNumber(now),
+    now: time,
     next: asTime(next),
     subscribers: asInteger(subscribers),
     visibilityMs,

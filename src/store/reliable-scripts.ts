@@ -1,7 +1,7 @@
 import { InternalError } from '../errors.js'
 import * as generated from './scripts/generated.js'
 import { asPollReply } from './poll-reply.js'
-import { asArray, asBytes, asFlag, asInteger, asNumber, asText, asTime } from './replies.js'
+import { asArray, asBytes, asFlag, asInteger, asNow, asNumber, asText, asTime } from './replies.js'
 import { PRIORITIES } from '../keys.js'
 import { script } from './script.js'
 
@@ -134,7 +134,7 @@ function asMoved(reply: unknown): MoveReply {
 
 function asAddReply(reply: unknown): AddReply {
   const [now, ...outcomes] = asArray(reply)
-  return { now: asNumber(now), outcomes: outcomes.map(asInteger) }
+  return { now: asNow(now), outcomes: outcomes.map(asInteger) }
 }
 
 function asGetReply(reply: unknown): GetReply {
@@ -159,7 +159,7 @@ function asGetReply(reply: unknown): GetReply {
     })
     i += 6
   }
-  return { now: asNumber(now), messages }
+  return { now: asNow(now), messages }
 }
 
 const TILDE = 0x7e
@@ -237,7 +237,7 @@ function asClosed(reply: unknown): BatchReply | null {
 function asCountReply(reply: unknown): CountReply {
   const [now, total, visible, delayed, inFlight, dead, first, addPaused, pollPaused, asides] = asArray(reply)
   return {
-    now: asNumber(now),
+    now: asNow(now),
     total: asInteger(total),
     visible: asInteger(visible),
     delayed: asInteger(delayed),

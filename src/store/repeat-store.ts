@@ -10,6 +10,8 @@ import type { Sender } from './sender.js'
 
 /** A new value of a repeat, and its messages. */
 export interface RepeatChange {
+  /** The server's time, as the caller knows it, with which the change was computed. */
+  readonly computedAt: number
   /** The value that the caller knows; empty for none. */
   readonly known: Buffer
   /** The new value; empty to remove the repeat. */
@@ -52,9 +54,10 @@ export class RepeatStore {
     this.#params = params
   }
 
-  /** Changes a repeat; resolves with 1, with 0 if the value was another one, or, if not all messages fit, with -1 less the number that fit. */
-  async change(name: Buffer, { known, value, at, priority, withdrawn, items }: RepeatChange): Promise<number> {
+  /** Changes a repeat; resolves with 1, with 0 if the value was another one or the caller's time is wrong, or, if not all messages fit, with -1 less the number that fit. */
+  async change(name: Buffer, change: RepeatChange): Promise<number> {
     const { keys, scriptKeys, client } = this.#params
+    const { computedAt, known, value, at, priority, withdrawn, items } = change
     const result = await run(
       this.#sender,
       scripts.repeat,
@@ -62,6 +65,7 @@ export class RepeatStore {
       {
         channel: keys.channel,
         nowMs: scriptTime(this.#settings),
+        computedAt,
         name,
         expected: known,
         value,

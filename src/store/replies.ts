@@ -50,6 +50,13 @@ export function asNumber(reply: unknown): number {
   return number
 }
 
+/** The time of the server's clock, which is a date: times are computed with it. */
+export function asNow(reply: unknown): number {
+  const now = asNumber(reply)
+  if (Number.isNaN(new Date(now).getTime())) throw unexpected('a time', now)
+  return now
+}
+
 /** A time in milliseconds, or `null` for an empty text. */
 export function asTime(reply: unknown): number | null {
   return asText(reply) === '' ? null : asNumber(reply)

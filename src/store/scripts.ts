@@ -9,6 +9,7 @@ import {
   asInteger,
   asLargeInteger,
   asLargeIntegerOrNull,
+  asNow,
   asNumber,
   asText,
   asTime,
@@ -220,7 +221,7 @@ function asFilterScheduleReply(reply: unknown): FilterScheduleReply {
 function asStatsReply(reply: unknown): StatsReply {
   const [now, pending, overdue, nextDue, delivered, quarantined, subscribers, more] = asArray(reply)
   return {
-    now: asNumber(now),
+    now: asNow(now),
     pending: asInteger(pending),
     overdue: asInteger(overdue),
     nextDue: asText(nextDue) === '' ? null : asNumber(nextDue),
@@ -303,7 +304,7 @@ function asTransferReply(reply: unknown): TransferReply {
   return {
     moved: asInteger(moved),
     next: asText(next) === '' ? null : asNumber(next),
-    now: asNumber(now),
+    now: asNow(now),
     latenessMs: asNumber(lateness),
     malformed: asInteger(malformed),
     negative: asInteger(negative),

@@ -5,7 +5,7 @@ import { ConnectionError, codecs, type ReconnectingEvent, type RedelayedClient }
 import { ReplyScanner } from '../../src/redis/replies/reply-scanner.js'
 import { eventually } from '../support/events.js'
 import { redisUrl, uniqueName } from '../support/redis.js'
-import { cleanUp, makeClient, onCleanup } from './fixtures.js'
+import { cleanUp, forgetReliable, makeClient, onCleanup } from './fixtures.js'
 
 const LIMITS = { connectTimeout: 1_500, commandTimeout: 1_500, sweepInterval: 1_000, pingInterval: 1_000 }
 
@@ -20,6 +20,8 @@ type Change = (reply: Buffer) => Buffer | string
 interface ReplyProxy {
   readonly port: number
   readonly changed: number
+  /** Whether a frame is still to be changed. */
+  readonly isArmed: boolean
   /** Changes the next frame to a connection of that role. */
   change(role: Role, change: Change): void
   /** The connections that are open bring no reply any more, and pushes of a kind that Redis does not have instead. */
@@ -84,6 +86,9 @@ async function startReplyProxy(): Promise<ReplyProxy> {
     get changed() {
       return changed
     },
+    get isArmed() {
+      return armed !== undefined
+    },
     stray() {
       for (const client of open)
         straying.set(
@@ -95,6 +100,13 @@ async function startReplyProxy(): Promise<ReplyProxy> {
       armed = { role, change }
     },
   }
+}
+
+const MINUTE_MS = 60_000
+
+/** A frame that begins with the server's time, with another time. */
+function withTime(frame: string, now: string, time: string): string {
+  return frame.replace(`$${now.length}\r\n${now}\r\n`, () => `$${time.length}\r\n${time}\r\n`)
 }
 
 const CHANGES: Readonly<Record<string, Change>> = {
@@ -201,6 +213,65 @@ describe('Replies that are wrong on the wire', () => {
       await delayed.clear()
     })
   }
+
+  for (const [what, changed] of [
+    ['its first digit', (now: string) => `9${now.slice(1)}`],
+    ['its point', (now: string) => now.replace(/^(\d+).*$/, '$1e250')],
+    ['a digit more', (now: string) => `${now.slice(0, 13)}0`],
+  ] as const) {
+    for (const options of [{ every: 100 }, { cron: '* * * * * *' }]) {
+      it(`${what} changed in the time of a poll's reply: a schedule goes on (${Object.keys(options).join()})`, async function () {
+        this.timeout(20_000)
+        const proxy = await startReplyProxy()
+        const client = makeClient({ host: '127.0.0.1', port: proxy.port })
+        client.on('error', () => {})
+        const quarantined: unknown[] = []
+        client.on('quarantined', (event) => quarantined.push(event))
+        const name = uniqueName('clock')
+        forgetReliable(name)
+        const queue = client.getReliableQueue<string>(name, { codec: codecs.string() })
+        await queue.upsertSchedule('tick', 'x', options)
+        const change = (reply: Buffer): Buffer => {
+          const text = reply.toString('latin1')
+          const now = text.includes('"missed"') ? /^\*\d+\r\n\$\d+\r\n(\d{13}[.\d]*)\r\n/.exec(text)?.[1] : undefined
+          if (now === undefined) proxy.change('commands', change)
+          return now === undefined ? reply : Buffer.from(withTime(text, now, changed(now)), 'latin1')
+        }
+        proxy.change('commands', change)
+        let ticks = 0
+        const isChanged = () => proxy.changed > 0 && !proxy.isArmed
+        await eventually(async () => {
+          const message = await queue.poll({ timeout: 1_000 }).catch(() => null)
+          await message?.acknowledge()
+          if (message !== null && isChanged()) ticks++
+          expect(ticks).to.be.at.least(2)
+        }, 15_000)
+        expect(quarantined).to.deep.equal([])
+        const [schedule] = await queue.listSchedules()
+        expect(schedule?.lastPrepared.getTime()).to.be.lessThan(Date.now() + MINUTE_MS)
+      })
+    }
+  }
+
+  it('the first digit changed in the time with which a schedule is begun: its first tick is the next one', async () => {
+    const proxy = await startReplyProxy()
+    const client = makeClient({ host: '127.0.0.1', port: proxy.port })
+    const name = uniqueName('clock')
+    forgetReliable(name)
+    const queue = client.getReliableQueue<string>(name, { codec: codecs.string() })
+    await queue.size() // the connection is open
+    const change = (reply: Buffer): Buffer => {
+      const text = reply.toString('latin1')
+      const now = /^\*1\r\n\$\d+\r\n(\d{13}[.\d]*)\r\n$/.exec(text)?.[1]
+      if (now === undefined) proxy.change('commands', change)
+      return now === undefined ? reply : Buffer.from(withTime(text, now, `9${now.slice(1)}`), 'latin1')
+    }
+    proxy.change('commands', change)
+    expect(await queue.upsertSchedule('tick', 'x', { every: 1_000 })).to.equal(true)
+    expect(proxy.isArmed).to.equal(false)
+    const [schedule] = await queue.listSchedules()
+    expect(schedule?.lastPrepared.getTime()).to.be.lessThan(Date.now() + MINUTE_MS)
+  })
 
   it('pushes of an unknown kind are no sign of life: where all replies are lost calls and waits end, and new connections serve', async function () {
     this.timeout(30_000)

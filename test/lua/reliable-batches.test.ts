@@ -98,7 +98,16 @@ describe('batches of the reliable queue', () => {
   }
   const withdraw = ({ keys, channel }: ReliableFixture) =>
     run(rig.sender, scripts.repeat, keys, {
-      ...{ channel, nowMs: NOW, name: raw('r'), expected: raw(''), value: raw(''), at: '', priority: 0 },
+      ...{
+        channel,
+        nowMs: NOW,
+        computedAt: NOW,
+        name: raw('r'),
+        expected: raw(''),
+        value: raw(''),
+        at: '',
+        priority: 0,
+      },
       ...{ withdrawn: raw('x'), client: 'me', items: [] },
     })
 

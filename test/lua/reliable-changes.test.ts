@@ -222,7 +222,16 @@ const CASES: readonly Case[] = [
     before: having([{ id: 'old', at: NOW + 9 }, { id: 'there' }]),
     call: (sender, { keys, channel }) =>
       run(sender, scripts.repeat, keys, {
-        ...{ channel, nowMs: NOW, name: raw('r'), expected: raw(''), value: raw('v'), at: '', priority: 6 },
+        ...{
+          channel,
+          nowMs: NOW,
+          computedAt: NOW,
+          name: raw('r'),
+          expected: raw(''),
+          value: raw('v'),
+          at: '',
+          priority: 6,
+        },
         ...{ withdrawn: raw('old'), client, items: ['new', String(NOW + 2), '\0N', 'there', '1', '\0T'].map(raw) },
       }),
     says: `x,,,,3,1,0\nolda,,${NOW + 2},6,3,1,0\nnew`,

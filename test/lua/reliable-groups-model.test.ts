@@ -422,6 +422,7 @@ const tick = fc
       ...{
         channel: queue.channel,
         nowMs: now,
+        computedAt: now,
         name: raw('r'),
         at: '',
         client: 'me',

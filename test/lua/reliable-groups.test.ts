@@ -102,7 +102,14 @@ describe('messages with groups', () => {
 
   const repeat = (queue: ReliableFixture, { known = '', value = '', at, withdrawn = '', items = [] }: Change) =>
     run(rig.sender, scripts.repeat, queue.keys, {
-      ...{ channel: queue.channel, nowMs: NOW, client: 'me', name: Buffer.from('r'), expected: Buffer.from(known) },
+      ...{
+        channel: queue.channel,
+        nowMs: NOW,
+        computedAt: NOW,
+        client: 'me',
+        name: Buffer.from('r'),
+        expected: Buffer.from(known),
+      },
       ...{ value: Buffer.from(value), at: at === undefined ? '' : String(at), withdrawn: Buffer.from(withdrawn) },
       priority: items.some(({ group }) => group !== undefined) ? 10 : 0,
       items: items.flatMap((item) =>

@@ -134,6 +134,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
           channel,
           client: 'me',
           nowMs: NOW,
+          computedAt: NOW,
           name: raw('r'),
           expected: raw('R'),
           value: raw('S'),

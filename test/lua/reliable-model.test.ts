@@ -885,6 +885,7 @@ const repeat = fc
         return run(sender, scripts.repeat, keys, {
           channel,
           nowMs: now,
+          computedAt: now,
           name: raw(name),
           expected: raw(known),
           value: raw(value),

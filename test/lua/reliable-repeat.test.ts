@@ -22,6 +22,7 @@ interface Change {
   readonly at?: number
   readonly priority?: number
   readonly withdrawn?: Bytes
+  readonly computedAt?: number
   readonly items?: readonly (readonly [id: Bytes, visible: number, record?: Bytes])[]
 }
 
@@ -31,6 +32,7 @@ function argsOf(queue: ReliableFixture, change: Change): ArgsOf<(typeof repeat)[
     channel: queue.channel,
     client: 'me',
     nowMs: NOW,
+    computedAt: change.computedAt ?? NOW,
     name: raw(name),
     expected: raw(change.expected ?? ''),
     value: raw(change.value ?? ''),
@@ -109,6 +111,25 @@ describe('reliable-repeat.lua', () => {
       change: { expected, value: '2 new', at: NOW, withdrawn: 'v', items: [['r@5', NOW + 5]] as const },
       reply: 0,
       after: untouched,
+    })),
+    ...[60_001, -60_001, 8e12, -NOW].map((off) => ({
+      what: `changes nothing when the caller computed with a time that is ${off} ms from the script's`,
+      before: untouched,
+      change: {
+        computedAt: NOW + off,
+        expected: '1 old',
+        value: '2 new',
+        withdrawn: 'v',
+        items: [['r@5', NOW + 5]] as const,
+      },
+      reply: 0,
+      after: untouched,
+    })),
+    ...[60_000, -60_000, 0.5].map((off) => ({
+      what: `changes the repeat when the caller's time is ${off} ms from the script's`,
+      before: known,
+      change: { computedAt: NOW + off, expected: '1 old', value: '2 new', at: NOW + 5 },
+      after: { repeats: [['r', '2 new']], ticks: [['r', NOW + 5]] } satisfies State,
     })),
     {
       what: 'changes nothing when there is none any more',
@@ -318,7 +339,7 @@ describe('reliable-repeat.lua', () => {
     ]
     const queue = await rig.queue(having([soon, late]))
     for (const withdrawn of ['soon', 'late']) {
-      const args = { ...argsOf(queue, { withdrawn }), nowMs: -1 }
+      const args = { ...argsOf(queue, { withdrawn, computedAt: seconds * 1000 }), nowMs: -1 }
       expect(await run(rig.sender, repeat, queue.keys, args)).to.equal(1)
     }
     expect(await queue.read()).to.deep.equal(expected(having([soon])))

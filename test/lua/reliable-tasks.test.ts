@@ -156,7 +156,16 @@ describe('messages of paused tasks', () => {
       const restoring = { channel: queue.channel, client: 'me', known: false, items }
       expect(await run(rig.sender, scripts.restore, queue.keys, restoring)).to.deep.equal([2])
       const withdrawing = {
-        ...{ channel: queue.channel, nowMs: NOW, name: raw('r'), at: '', client: 'me', priority: 0, items: [] },
+        ...{
+          channel: queue.channel,
+          nowMs: NOW,
+          computedAt: NOW,
+          name: raw('r'),
+          at: '',
+          client: 'me',
+          priority: 0,
+          items: [],
+        },
         ...{ expected: raw(group === undefined ? '' : 'v'), value: raw('v'), withdrawn: raw(of('kept')) },
       }
       expect(await run(rig.sender, scripts.repeat, queue.keys, withdrawing)).to.equal(1)

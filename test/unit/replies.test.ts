@@ -54,6 +54,14 @@ describe('decoders of replies', () => {
       [1, null, undefined, []],
     ],
     [
+      replies.asNow,
+      [
+        ['1796000000000.25', 1796000000000.25],
+        ['0', 0],
+      ],
+      ['inf', '1796000000000e250', '9796000000000000', '', 'x', 'nan', 5, null],
+    ],
+    [
       replies.asNumber,
       [
         ['1.5', 1.5],

@@ -63,12 +63,13 @@ export class Repeats {
     this.#polls = polls
   }
 
-  /** Begins a repeat, or changes it from `known` on. False when another process changed it meanwhile. */
+  /** Begins a repeat, or changes it from `known` on. False when another process changed it meanwhile, or `now` is wrong. */
   async begin(name: string, definition: RepeatDefinition, known: Buffer | null, now: number): Promise<boolean> {
     const first = nextTickOf(definition)(now)
     // a repeat without further ticks is stored too, so that the same call again changes nothing
     const state = { tick: first ?? now, definition }
     const result = await this.#change(Buffer.from(name), {
+      computedAt: now,
       known: known ?? NOTHING,
       value: writeState(state),
       definition,
@@ -80,11 +81,12 @@ export class Repeats {
     return result === 1
   }
 
-  /** Begins a repeat after the tick `last`: the next poll prepares what has been missed since then. False when another process began it meanwhile. */
-  async resume(name: string, definition: RepeatDefinition, last: number): Promise<boolean> {
+  /** Begins a repeat after the tick `last`: the next poll prepares what has been missed since then. False when another process began it meanwhile, or `now` is wrong. */
+  async resume(name: string, definition: RepeatDefinition, last: number, now: number): Promise<boolean> {
     const value = writeState({ tick: last, definition })
     const at = nextTickOf(definition)(last)
-    return (await this.#change(Buffer.from(name), { known: NOTHING, value, definition, ticks: [], at })) === 1
+    const change = { computedAt: now, known: NOTHING, value, definition, ticks: [], at }
+    return (await this.#change(Buffer.from(name), change)) === 1
   }
 
   /**
@@ -99,10 +101,10 @@ export class Repeats {
     return at !== null && at <= latest
   }
 
-  /** Ends a repeat; the message of a tick to come is removed. False when another process changed it meanwhile. */
+  /** Ends a repeat; the message of a tick to come is removed. False when another process changed it meanwhile, or `now` is wrong. */
   async end(name: string, known: Buffer, now: number): Promise<boolean> {
     const withdrawn = pendingOf(name, known, now)
-    const change = { known, value: NOTHING, definition: undefined, ticks: [], at: null, withdrawn }
+    const change = { computedAt: now, known, value: NOTHING, definition: undefined, ticks: [], at: null, withdrawn }
     return (await this.#change(Buffer.from(name), change)) === 1
   }
 
@@ -139,14 +141,13 @@ export class Repeats {
     for (let { ticks } = read; ;) {
       const last = ticks.at(-1)
       const value = writeState({ tick: last?.at ?? read.tick, definition })
-      const result = await this.#change(key, { known, value, definition, ticks, at: last?.at ?? null }).catch(
-        (thrown: unknown) => {
-          if (thrown instanceof ChangesBehindError) this.#catchUp.giveBack(missedOf(ticks))
-          throw thrown
-        },
-      )
+      const change = { computedAt: now, known, value, definition, ticks, at: last?.at ?? null }
+      const result = await this.#change(key, change).catch((thrown: unknown) => {
+        if (thrown instanceof ChangesBehindError) this.#catchUp.giveBack(missedOf(ticks))
+        throw thrown
+      })
       if (result === 1) this.#noteSkipped(name, skipped)
-      if (result >= 0) return
+      if (result >= 0) return // where the time was wrong, the next poll after a second tries again
       const room = -1 - result
       const ids = ticks.slice(room).map(({ at }) => tickId(name, at))
       this.#handle.context.hub.messages('full', this.#handle.name, ids)
@@ -181,7 +182,7 @@ export class Repeats {
       if (thrown instanceof UnsupportedOperationError || thrown instanceof ShutdownError) throw thrown
       const error = thrown instanceof DecodeError ? thrown : new DecodeError('repeat', toError(thrown).message)
       // one of the processes that meet it reports it
-      if ((await this.#setAside(key, value)) === 1) this.#quarantined(name, error)
+      if ((await this.#setAside(key, value, now)) === 1) this.#quarantined(name, error)
       return undefined
     }
   }
@@ -199,13 +200,14 @@ export class Repeats {
     })
   }
 
-  #setAside(key: Buffer, known: Buffer): Promise<number> {
-    return this.#change(key, { known, value: known, definition: undefined, ticks: [], at: null })
+  #setAside(key: Buffer, known: Buffer, now: number): Promise<number> {
+    return this.#change(key, { computedAt: now, known, value: known, definition: undefined, ticks: [], at: null })
   }
 
   #change(
     name: Buffer,
     change: {
+      readonly computedAt: number
       readonly known: Buffer
       readonly value: Buffer
       readonly definition: RepeatDefinition | undefined
@@ -216,10 +218,10 @@ export class Repeats {
       readonly withdrawn?: Buffer
     },
   ): Promise<number> {
-    const { known, value, definition, ticks, at, withdrawn = NOTHING } = change
+    const { computedAt, known, value, definition, ticks, at, withdrawn = NOTHING } = change
     const items = definition === undefined ? [] : itemsOf(name.toString(), definition, ticks)
     const priority = definition?.group === undefined ? (definition?.priority ?? 0) : PRIORITIES
-    return this.#store.repeats.change(name, { known, value, at, priority, withdrawn, items })
+    return this.#store.repeats.change(name, { computedAt, known, value, at, priority, withdrawn, items })
   }
 
   #report(name: string, thrown: unknown): void {

@@ -27,7 +27,7 @@ export interface ScheduleInfo<T> {
   readonly lastPrepared: Date
 }
 
-/** The most attempts of a change while other processes change the same schedule. */
+/** The most attempts of a change while other processes change the same schedule, or replies have a wrong time. */
 const MAX_ATTEMPTS = 20
 
 /** The schedules of a reliable queue: sets, ends and lists them. */
@@ -48,7 +48,7 @@ export class Schedules<T> {
     return this.#change(name, async (known, now) => {
       const state = known && this.#sameOf(known, definition)
       if (state !== null && (await this.#repeats.isTicking(name, state, now))) return null
-      if (known === null && since !== null && since <= now) return this.#repeats.resume(name, definition, since)
+      if (known === null && since !== null && since <= now) return this.#repeats.resume(name, definition, since, now)
       return this.#repeats.begin(name, definition, known, now)
     })
   }
@@ -95,7 +95,10 @@ export class Schedules<T> {
       const isDone = await change(known, await this.#store.now())
       if (isDone !== false) return isDone === true
     }
-    throw new InternalError('repeat-changed', `other processes changed the schedule ${MAX_ATTEMPTS} times in between`)
+    throw new InternalError(
+      'repeat-changed',
+      `other processes changed the schedule ${MAX_ATTEMPTS} times in between, or the server replied with wrong times`,
+    )
   }
 
   #infoOf(name: string, value: Buffer | number | null): ScheduleInfo<T> | undefined {

@@ -1,7 +1,7 @@
 -- Change a repeat, if no other client has changed it since the caller read it, and add the messages of the change: of
--- all callers that prepare the same tick, one succeeds. The value of a repeat contains the last tick, so that it differs
--- after each tick; to the scripts it is only a text. An existing message stays unchanged; a record that is in no schedule and not in
--- flight counts as absent.
+-- all callers that prepare the same tick, one succeeds. A change that was computed with a wrong time is refused: its tick could be
+-- centuries away. The value of a repeat contains the last tick, so that it differs after each tick; to the scripts it is only a text. An
+-- existing message stays unchanged; a record that is in no schedule and not in flight counts as absent.
 --
 -- KEYS[1] messages    hash  id -> record
 -- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -33,21 +33,24 @@
 --
 -- ARGV[1] channel     text     announces when messages become visible
 -- ARGV[2] nowMs       integer  the caller's clock, or -1 for the server's
--- ARGV[3] name        bytes
--- ARGV[4] expected    bytes    the value as the caller knows it, or "" for none
--- ARGV[5] value       bytes    the new one, or "" for none
--- ARGV[6] at          text     when the next message has to be prepared, epoch ms, or "" for never
--- ARGV[7] priority    integer  the priority of the messages; 10 if their records have a group, which is the same for all
--- ARGV[8] withdrawn   bytes    the id of a message that is removed unless it is visible or a consumer has it, or ""
--- ARGV[9] client      text     the caller
--- ARGV[10..] items    bytes*   for each message three: its id, when it is visible, epoch ms, its record
+-- ARGV[3] computedAt  number   the time with which the caller computed the change, epoch ms
+-- ARGV[4] name        bytes
+-- ARGV[5] expected    bytes    the value as the caller knows it, or "" for none
+-- ARGV[6] value       bytes    the new one, or "" for none
+-- ARGV[7] at          text     when the next message has to be prepared, epoch ms, or "" for never
+-- ARGV[8] priority    integer  the priority of the messages; 10 if their records have a group, which is the same for all
+-- ARGV[9] withdrawn   bytes    the id of a message that is removed unless it is visible or a consumer has it, or ""
+-- ARGV[10] client     text     the caller
+-- ARGV[11..] items    bytes*   for each message three: its id, when it is visible, epoch ms, its record
 --
--- returns 1, or 0 when the value was another one; or, when the queue has no room for all messages, -1 less the number of messages
---   that fit, and nothing was changed; -2147483648 when the groups have left too many changes unread, and nothing was changed
+-- returns 1, or 0 when the value was another one, or the caller's time is more than a minute from the script's; or, when the queue has no
+--   room for all messages, -1 less the number of messages that fit, and nothing was changed; -2147483648 when the groups have left too many
+--   changes unread, and nothing was changed
 local messages, deliveries, failures, repeats, ticks, inFlight = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.repeats, KEYS.ticks, KEYS.inFlight
 local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9}
 local channel, name, value, at, withdrawn = ARGV.channel, ARGV.name, ARGV.value, ARGV.at, ARGV.withdrawn
 local priority = tonumber(ARGV.priority)
+local MOST_OFF_MS = 60000
 
 -- include shared/milliseconds.lua
 
@@ -80,9 +83,10 @@ local priority = tonumber(ARGV.priority)
 -- include shared/left-behind.lua
 
 local now = milliseconds(ARGV.nowMs)
+if math.abs(tonumber(ARGV.computedAt) - now) > MOST_OFF_MS then return 0 end
 if (redis.call('HGET', repeats, name) or '') ~= ARGV.expected then return 0 end
 
-local size = (#ARGV - 9) / 3
+local size = (#ARGV - 10) / 3
 local settings = stored(KEYS.config, 'maxSize', 'changes', 'keepCompleted', 'batched', 'grouped')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 local log = openLog(settings.changes)
@@ -97,7 +101,7 @@ end
 
 -- Before anything is changed, so that an error (no right to publish, another type) leaves everything as it was.
 local first = tonumber(at)
-for item = 10, #ARGV, 3 do
+for item = 11, #ARGV, 3 do
   local visible = tonumber(ARGV[item + 1])
   if not first or visible < first then first = visible end
 end
@@ -158,7 +162,7 @@ end
 
 local all = {unpack(due)}
 all[#all + 1] = groups.schedule
-for item = 10, #ARGV, 3 do
+for item = 11, #ARGV, 3 do
   local id = ARGV[item]
   local isThere = redis.call('HEXISTS', messages, id) == 1
   -- another program wrote such a record, or deleted its place: no poll would find it
