@@ -62,11 +62,19 @@ export function asTime(reply: unknown): number | null {
   return asText(reply) === '' ? null : asNumber(reply)
 }
 
+/** The largest part of an id of a stream. */
+const MOST_OF_ID = String(2n ** 64n - 1n)
+
 /** The id of an entry of a stream. The client keeps it as its place in the stream, so a wrong one would make each later read fail. */
 export function asStreamId(reply: unknown): string {
   const text = asText(reply)
-  if (!/^\d{1,20}-\d{1,20}$/.test(text)) throw unexpected('an id', text)
+  const isId = /^\d{1,20}-\d{1,20}$/.test(text) && text.split('-').every(isPartOfId)
+  if (!isId) throw unexpected('an id', text)
   return text
+}
+
+function isPartOfId(digits: string): boolean {
+  return digits.length < MOST_OF_ID.length || digits <= MOST_OF_ID
 }
 
 export function asArray(reply: unknown): unknown[] {
