@@ -109,6 +109,58 @@ describe('a reader that does not understand a reply', () => {
   })
 })
 
+describe('a reader that got an id far ahead of the clock', () => {
+  const idsOf = async (pages: string[][], opened: OpenReply[]) => {
+    const places: string[] = []
+    const errors: unknown[] = []
+    const store: Partial<ReliableChangeStore> = {
+      open: async () => opened.shift() ?? OK,
+      readAfter: async (after) => {
+        places.push(after)
+        return (pages.shift() ?? []).map((id) => ({ ...ENTRY, id }))
+      },
+    }
+    const reader = readerWith(store, 'start', undefined, errors)
+    await reader.open()
+    const got: string[] = []
+    for await (const { position } of reader.read()) {
+      got.push(position.id)
+      if (position.id === '7-0') break
+    }
+    return { got, places, errors }
+  }
+  const AHEAD = '97960000000000-0'
+  const end = (after: string, epoch = 'me'): OpenReply => ({ outcome: 'ok', after, epoch })
+
+  it('goes on after the last id that was not, if the epoch is the same', async () => {
+    const { got, places } = await idsOf([['3-0'], ['5-0', AHEAD], [], ['6-0', '7-0']], [OK, end('6-0'), end('6-0')])
+    expect(places).to.deep.equal(['0-0', '3-0', AHEAD, '5-0'])
+    expect(got).to.deep.equal(['3-0', '5-0', '6-0', '7-0'])
+  })
+
+  it('asks again where to begin', async () => {
+    const { places } = await idsOf([['7-0']], [end(AHEAD), end('5-0')])
+    expect(places).to.deep.equal(['5-0'])
+  })
+
+  it('begins anew if the epoch is another one', async () => {
+    const { places } = await idsOf([['3-0'], [AHEAD], [], ['7-0']], [OK, end('6-0', 'new'), end('6-0', 'new')])
+    expect(places).to.deep.equal(['0-0', '3-0', AHEAD, '0-0'])
+  })
+
+  it('stays at its place if only one reply says that the stream ends before it', async () => {
+    const { places } = await idsOf([[AHEAD], [], ['99960000000000-0'], [], ['7-0']], [OK, end('1-0'), end(AHEAD)])
+    expect(places.slice(0, 3)).to.deep.equal(['0-0', AHEAD, AHEAD])
+  })
+
+  it('refuses a page whose last id is not after its place', async () => {
+    const { got, places, errors } = await idsOf([['3-0'], ['5-0', '1-0'], ['5-0', '7-0']], [OK])
+    expect(places).to.deep.equal(['0-0', '3-0', '3-0'])
+    expect(got).to.deep.equal(['3-0', '5-0', '7-0'])
+    expect(errors).to.have.length(1)
+  })
+})
+
 describe('a reader at a server that is silent', () => {
   const silent = new Promise<never>(() => {})
   const places: Record<string, Partial<ReliableChangeStore>> = {

@@ -59,6 +59,8 @@ export class ChangeReader {
   readonly #params: ReaderParams
   /** The last entry that was read. */
   #after = BEGINNING
+  /** The last such entry whose id is not ahead of the clock: where a reader without a group goes on when its place was wrong. */
+  #sound = BEGINNING
   /** The queue's epoch when the place of a reader without a group was last found or checked. */
   #epoch = ''
   #failures = 0
@@ -82,9 +84,11 @@ export class ChangeReader {
   /** Finds the place to begin; rejects if there is none. */
   async open(): Promise<void> {
     const { store, start, reader } = this.#params
-    const { id, epoch } = await this.#unlessEnded(openStream(store, start, reader?.group ?? ''))
-    if (reader === undefined) this.#after = id
-    this.#epoch = epoch
+    const open = () => this.#unlessEnded(openStream(store, start, reader?.group ?? ''))
+    let opened = await open()
+    if (isAhead(opened.id)) opened = await open() // one reply can be damaged
+    if (reader === undefined) this.#moveTo(opened.id)
+    this.#epoch = opened.epoch
   }
 
   /** Reads after `open`. A failure is reported and retried, because the entries of a group or after a position remain. */
@@ -133,26 +137,41 @@ export class ChangeReader {
   async #forItself(): Promise<StreamEntry[]> {
     const { store } = this.#params
     const entries = await this.#unlessEnded(store.readAfter(this.#after, PAGE))
-    this.#after = entries.at(-1)?.id ?? this.#after
+    const last = entries.at(-1)?.id
+    if (last === undefined) return entries
+    if (!isBefore(this.#after, last)) throw new InternalError('unexpected-reply', `expected an id after ${this.#after}`)
+    this.#moveTo(...entries.map(({ id }) => id))
     return entries
+  }
+
+  /** Moves past entries, the last of which is the new place. */
+  #moveTo(...ids: readonly string[]): void {
+    this.#after = ids.at(-1) ?? this.#after
+    this.#sound = ids.findLast((id) => !isAhead(id)) ?? this.#sound
   }
 
   /**
    * Another program can set a group after all entries, or write an entry with a future id, which no entry follows once the stream
-   * has begun anew. Then the reader begins again with the first entry. After a failover that lost entries, the place is after all entries too: then
-   * the reader goes on after the last remaining entry.
+   * has begun anew. Then the reader begins again with the first entry if the epoch is another one, else it goes on after the last entry whose id was
+   * not ahead of the clock: a damaged reply can have had the id. After a failover that lost entries, the place is after all entries too: then the
+   * reader goes on after the last remaining entry.
    */
   async #checkPlace(): Promise<void> {
     const { store, reader } = this.#params
     if (performance.now() < this.#nextCheckAt && isOfClock(this.#after)) return
     this.#nextCheckAt = performance.now() + CHECK_MS
     // the next read meets a failure too
-    const opened = openStream(store, reader === undefined ? 'end' : 'start', reader?.group ?? '').catch(() => undefined)
-    const last = await this.#unlessEnded(opened)
+    const ask = () =>
+      this.#unlessEnded(
+        openStream(store, reader === undefined ? 'end' : 'start', reader?.group ?? '').catch(() => undefined),
+      )
+    let last = await ask()
     if (reader !== undefined || last === undefined) return
+    if (isBefore(last.id, this.#after)) last = await ask() // one reply can be damaged
+    if (last === undefined) return
     if (isBefore(last.id, this.#after)) {
-      const isAnew = last.epoch !== this.#epoch || Number.parseInt(this.#after, 10) > Date.now() + FUTURE_MS
-      this.#after = isAnew ? BEGINNING : last.id
+      if (last.epoch !== this.#epoch) this.#moveTo(BEGINNING)
+      else this.#moveTo(isAhead(this.#after) ? this.#sound : last.id)
     }
     this.#epoch = last.epoch
   }
@@ -259,6 +278,11 @@ export class ChangeReader {
 /** The id of the last entry that a script can have written. */
 function lastOf(entries: readonly StreamEntry[]): string | undefined {
   return entries.findLast(({ id }) => isOfClock(id))?.id
+}
+
+/** Whether an id is ahead of the clock: of an entry that another program wrote, or of a damaged reply. */
+function isAhead(id: string): boolean {
+  return Number.parseInt(id, 10) > Date.now() + FUTURE_MS
 }
 
 function isBefore(id: string, other: string): boolean {
