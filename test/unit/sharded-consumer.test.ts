@@ -371,6 +371,51 @@ describe('the consumer of a sharded queue', () => {
       expect(await outcome(consumer.drain(1))).to.equal(refused)
     })
 
+    it('a read of the lists asks the rest at once, so that silent shards cost the limits of two calls at most', async () => {
+      const { shards, consumer, clock } = setUp(4)
+      const asked: (() => void)[] = []
+      for (const shard of shards) shard.drain = () => new Promise((_, reject) => asked.push(() => reject(cut)))
+      const first = consumer.drain(1).catch((error: unknown) => error)
+      await clock.advance(0)
+      expect(asked).to.have.length(1)
+      asked[0]!()
+      await clock.advance(0)
+      expect(asked).to.have.length(4)
+      for (const fail of asked) fail()
+      expect(await first).to.equal(cut)
+      const second = consumer.drain(1).catch((error: unknown) => error)
+      await clock.advance(0)
+      expect(asked).to.have.length(8)
+      for (const fail of asked) fail()
+      expect(await second).to.equal(cut)
+    })
+
+    it('a read of the lists keeps what the rest gives beyond what is wanted, and puts it back', async () => {
+      const { shards, consumer, clock } = setUp(4)
+      shards[0]!.broken = refused
+      for (const shard of shards.slice(1)) shard.list.push('a', 'b')
+      expect(await consumer.drain(1)).to.deep.equal(['a'])
+      expect(await consumer.drain(1)).to.deep.equal(['a'])
+      await clock.advance(1_000)
+      expect(shards.slice(1).flatMap(({ list }) => list.join(''))).to.have.members(['b', 'b', 'ab'])
+      expect(consumer.holding).to.equal(false)
+    })
+
+    it('a read of the lists whose consumer is closed meanwhile puts back what is beyond what is wanted', async () => {
+      const { shards, consumer, clock } = setUp(3)
+      shards[0]!.broken = refused
+      const answers: (() => void)[] = []
+      for (const shard of shards.slice(1))
+        shard.drain = (max) => new Promise((resolve) => answers.push(() => resolve(shard.list.splice(0, max))))
+      for (const shard of shards.slice(1)) shard.list.push('a')
+      const drained = consumer.drain(1)
+      await clock.advance(0)
+      await consumer.close()
+      for (const answer of answers) answer()
+      expect(await drained).to.deep.equal(['a'])
+      expect(shards.flatMap(({ list }) => list)).to.deep.equal(['a'])
+    })
+
     it('elements that cannot be put back are kept for the next call, and retried after growing delays', async () => {
       const { shards, take, clock, consumer, lost } = setUp(2)
       shards[0]!.list.push('a')
