@@ -1,3 +1,5 @@
+import type { Clock } from '../timing/clock.js'
+
 /** How long one script should run. */
 const TARGET_MS = 2
 const FIRST = 100
@@ -5,15 +7,25 @@ const LEAST = 10
 const MOST = 10_000
 /** How fast the limit may change from one script to the next. */
 const STEP = 4
+/** How long the quickest reply counts: the network can become slower. */
+const MEASURED_MS = 60_000
 
 /**
  * How many entries one transfer may move. Where the server's clock moves during a script (Redis up to 7.0), the script itself
  * stops in time and the limit has no effect. Where it stands still (Valkey 8), the limit follows the duration of the last
- * scripts: the time until their replies less that of the quickest reply seen.
+ * scripts: the time until their replies less that of the quickest reply. Every minute that is measured anew with a small transfer: in the reply to a
+ * large one the script's own time would count as the network's.
  */
 export class BatchLimit {
+  readonly #clock: Pick<Clock, 'now'>
   #limit = FIRST
   #quickest = Infinity
+  #measuredAt: number
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock
+    this.#measuredAt = clock.now()
+  }
 
   get value(): number {
     return this.#limit
@@ -22,6 +34,13 @@ export class BatchLimit {
   observe(reply: { readonly moved: number; readonly workedUs: number }, roundTripMs: number): void {
     if (reply.workedUs > 0) {
       this.#limit = MOST
+      return
+    }
+    const now = this.#clock.now()
+    if (now - this.#measuredAt >= MEASURED_MS) {
+      this.#measuredAt = now
+      this.#quickest = Infinity
+      this.#limit = LEAST
       return
     }
     this.#quickest = Math.min(this.#quickest, roundTripMs)

@@ -47,7 +47,7 @@ export class QueueTransfers implements ServedQueue {
   readonly #params: TransferParams
   readonly #store: TransferStore
   readonly #scheduler: DueScheduler
-  readonly #limit = new BatchLimit()
+  readonly #limit = new BatchLimit(systemClock)
   readonly #seldom = new Seldom(systemClock)
   #owners = 0
   #consumers = 0

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { BatchLimit } from '../../src/scheduler/batch-limit.js'
+import { FakeClock } from '../support/fake-clock.js'
 
 /** A server whose clock stands still in scripts: `each` milliseconds per entry, `latency` for the way there and back. */
 function drain(limit: BatchLimit, entries: number, each: number, latency: number): number[] {
@@ -15,7 +16,7 @@ function drain(limit: BatchLimit, entries: number, each: number, latency: number
 
 describe('BatchLimit', () => {
   it('starts at 100 and leaves the limit to the script where the clock moves', () => {
-    const limit = new BatchLimit()
+    const limit = new BatchLimit(new FakeClock())
     expect(limit.value).to.equal(100)
     limit.observe({ moved: 1, workedUs: 40 }, 0.3)
     expect(limit.value).to.equal(10_000)
@@ -28,7 +29,7 @@ describe('BatchLimit', () => {
     ['slow entries and a slow network', 0.6, 40],
   ] as const) {
     it(`comes near 2 ms a script and stays there with ${what}`, () => {
-      const limit = new BatchLimit()
+      const limit = new BatchLimit(new FakeClock())
       drain(limit, 1, each, latency) // the quickest reply
       const worked = drain(limit, 100_000, each, latency).slice(5, -1)
       expect(Math.max(...worked)).to.be.at.most(Math.max(4.1, 10 * each))
@@ -37,18 +38,39 @@ describe('BatchLimit', () => {
     })
   }
 
+  it('recovers within a minute when the network has become slower', async () => {
+    const clock = new FakeClock()
+    const limit = new BatchLimit(clock)
+    drain(limit, 1, 0.002, 0)
+    drain(limit, 10_000, 0.002, 40)
+    expect(limit.value).to.equal(10)
+    await clock.advance(60_000)
+    drain(limit, 20_000, 0.002, 40)
+    expect(limit.value).to.be.within(500, 2_000)
+  })
+
+  it('stays near 2 ms a script when there is more to move for an hour', async () => {
+    const clock = new FakeClock()
+    const limit = new BatchLimit(clock)
+    for (let minute = 0; minute < 60; minute++) {
+      const worked = drain(limit, 100_000, 0.002, 0.2).slice(5, -1)
+      expect(Math.max(...worked)).to.be.at.most(4.1)
+      await clock.advance(60_000)
+    }
+  })
+
   it('does not grow while there is little to move', () => {
-    const limit = new BatchLimit()
+    const limit = new BatchLimit(new FakeClock())
     for (let i = 0; i < 100; i++) limit.observe({ moved: 1, workedUs: 0 }, 0.2 + (i % 3) * 0.1)
     expect(limit.value).to.equal(100)
   })
 
   it('never falls below 10 nor rises above 10,000', () => {
-    const slow = new BatchLimit()
+    const slow = new BatchLimit(new FakeClock())
     drain(slow, 1, 1, 0)
     drain(slow, 1_000, 100, 0)
     expect(slow.value).to.equal(10)
-    const quick = new BatchLimit()
+    const quick = new BatchLimit(new FakeClock())
     drain(quick, 1_000_000, 0, 0)
     expect(quick.value).to.equal(10_000)
   })
