@@ -297,6 +297,25 @@ describe('reliable-add.lua', () => {
       ]),
       published: [],
     })),
+    ...[
+      { ttl: undefined, expires: NOW + 20 },
+      { ttl: 5, expires: NOW + 20 },
+      { ttl: 60, expires: NOW + 70 },
+    ].map(({ ttl, expires }) => ({
+      what: `a message that would be visible after its expiry keeps it, with ${ttl ?? 'no'} ms to live from postpone`,
+      before: having([
+        { id: 'z', at: 1 },
+        { ...y, at: NOW + 3_600_000, expires: NOW + 20 },
+      ]),
+      items: [{ id: 'y', delay: 10, ...(ttl !== undefined && { ttl }) }],
+      options: { existing: 'postpone' as const },
+      reply: [3],
+      after: having([
+        { id: 'z', at: 1 },
+        { ...y, at: NOW + 10, expires },
+      ]),
+      published: [],
+    })),
     {
       what: 'postpones a message whose visibility has ended',
       before: having([{ ...held, until: NOW }]),

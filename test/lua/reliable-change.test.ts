@@ -286,14 +286,25 @@ describe('reliable-reschedule.lua', () => {
         published: [],
       }
     }),
-    {
-      what: 'keeps a record readable that had to expire before all times',
-      before: having([{ ...x, at: MAX, expires: NOW + 20, headers: 'h' }]),
-      delayMs: 0,
-      reply: NOW,
-      after: having([{ ...x, at: NOW, expires: 0, headers: 'h' }]),
-      published: [NOW],
-    },
+    ...[
+      { at: MAX, delayMs: 0 },
+      { at: NOW + 20, delayMs: 5 },
+      { at: NOW + 3_600_000, delayMs: 10 },
+      { at: NOW + 3_600_000, delayMs: 5_000_000 },
+    ].map(({ at, delayMs }) => ({
+      what: `keeps the expiry of a message that would be visible at ${at}, after it, with delay ${delayMs}`,
+      before: having([
+        { id: 'first', at: 1 },
+        { ...x, at, expires: NOW + 20, headers: 'h' },
+      ]),
+      delayMs,
+      reply: NOW + delayMs,
+      after: having([
+        { id: 'first', at: 1 },
+        { ...x, at: NOW + delayMs, expires: NOW + 20, headers: 'h' },
+      ]),
+      published: [],
+    })),
     ...[ALL_BYTES, ''].map((id) => ({
       what: `finds the id ${readable(id).slice(0, 12)}`,
       before: having([{ id, at: NOW }, x]),

@@ -168,8 +168,10 @@ function note(item: Item, now: number, text: string): void {
   item.failures += `${attemptsOf(item)} ${now} ${text}\n`
 }
 
-function shiftExpiry(item: Item, byMs: number): void {
-  if (item.expires !== undefined) item.expires = Math.max(0, Math.min(item.expires + byMs, MAX))
+function shiftExpiry(item: Item, visible: number, least = 0): void {
+  if (item.expires === undefined) return
+  const isLeft = item.at < item.expires
+  item.expires = isLeft ? Math.min(item.expires + visible - item.at, MAX) : Math.max(item.expires, least)
 }
 
 /** Whether no consumer can get it any more. */
@@ -387,7 +389,7 @@ const add = fc
           if (there && existing === 'keep') return 0
           if (there && existing === 'postpone') {
             if (there.isTaken && there.at > now) return 0
-            shiftExpiry(there, visible - there.at)
+            shiftExpiry(there, visible, expires)
             Object.assign(there, { at: visible, isTaken: false })
             return 3
           }
@@ -760,7 +762,7 @@ const reschedule = fc
         const visible = delay < 0 ? item.at : now + delay
         if (visible > MAX) return -3
         announce(world, queue, visible)
-        shiftExpiry(item, visible - item.at)
+        shiftExpiry(item, visible)
         return Object.assign(item, { isTaken: false, at: visible, priority: priority < 0 ? item.priority : priority })
           .at
       },

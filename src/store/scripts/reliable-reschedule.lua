@@ -68,7 +68,7 @@ elseif when ~= '' then
 end
 if visible > 9007199254740991 then return '-3' end
 announce({inFlight, KEYS.groupWakes, unpack(due, 1, 10)}, ticks, ARGV.channel, visible, now)
-local expires = shiftExpiry(messages, id, visible - before)
+local expires = shiftExpiry(messages, id, before, visible)
 local to = tonumber(ARGV.priority)
 if to < 0 or priority == GROUPED then to = priority end
 local group = priority == GROUPED and groupOf(messages, id)

@@ -18,12 +18,13 @@ local function writeMeta(expires, limit, headers, group)
   return string.char(#meta) .. meta .. (group or '')
 end
 
--- Delays the expiry of a message as much as its visibility. Returns when it expires, if ever.
-local function shiftExpiry(messages, id, byMs)
+-- Moves the expiry of a message as much as its visibility, from `before` to `visible`. A message that would have become visible only after its expiry, as a
+-- long delay of a negative acknowledgement makes it, has no time to live left to keep: its expiry stays, or becomes `least` if that is later. Returns when it expires, if ever.
+local function shiftExpiry(messages, id, before, visible, least)
   local record = redis.call('HGET', messages, id)
   local expires, limit, headers, rest, group = readMeta(record or '\0')
   if expires then
-    local shifted = math.max(0, math.min(expires + byMs, 9007199254740991))
+    local shifted = before < expires and math.min(expires + (visible - before), 9007199254740991) or math.max(expires, least or 0)
     redis.call('HSET', messages, id, writeMeta(shifted, limit, headers, group) .. string.sub(record, rest))
     return string.format('%.0f', shifted)
   end
