@@ -57,6 +57,9 @@ function argsOf(queue: ReliableFixture, list: readonly Item[], options: Options 
   }
 }
 
+/** Records that are in no schedule and not in flight. */
+const ORPHANS = Array.from({ length: 5 }, (_, n) => [`~${n}`, record()] as const)
+
 describe('reliable-add.lua', () => {
   const rig = useReliable()
 
@@ -676,6 +679,79 @@ describe('reliable-add.lua', () => {
       items: [{ id: 'a' }, { id: 'b' }, { id: 'c' }],
       reply: [1, 1, -2],
       after: having([{ id: 'z', until: NOW + 1 }, { id: 'a' }, { id: 'b' }], { config: [['maxSize', '3']] }),
+      published: [NOW],
+    },
+    {
+      what: 'does not count records without a place when these fill the queue',
+      before: having([{ id: 'z', until: NOW + 1 }, y], { messages: ORPHANS, config: [['maxSize', '4']] }),
+      items: [{ id: 'a' }, { id: 'b' }, { id: 'c' }],
+      reply: [1, 1, -2],
+      after: having([{ id: 'z', until: NOW + 1 }, y, { id: 'a' }, { id: 'b' }], {
+        messages: ORPHANS,
+        config: [['maxSize', '4']],
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'does not count records without a place that fill the queue with the first of several messages',
+      before: { messages: ORPHANS, config: [['maxSize', '6']] },
+      items: [{ id: 'a' }, { id: 'b' }, { id: '~1', payload: 'new' }],
+      reply: [1, 1, 1],
+      after: having([{ id: 'a' }, { id: 'b' }, { id: '~1', payload: 'new' }], {
+        messages: ORPHANS.filter(([id]) => id !== '~1'),
+        config: [['maxSize', '6']],
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'a message in the place of a record without one counts',
+      before: having([y], { messages: ORPHANS, config: [['maxSize', '2']] }),
+      items: [{ id: '~1', payload: 'new' }, { id: '~2' }],
+      reply: [1, -2],
+      after: having([y, { id: '~1', payload: 'new' }], {
+        messages: ORPHANS.filter(([id]) => id !== '~1'),
+        config: [['maxSize', '2']],
+      }),
+      published: [NOW],
+    },
+    {
+      what: 'an expired message makes room beside records without a place',
+      before: having([{ ...x, expires: NOW }, y], { messages: ORPHANS, config: [['maxSize', '2']] }),
+      items: [{ id: 'x', payload: 'new' }, { id: 'a' }],
+      reply: [1, -2],
+      after: having([{ id: 'x', payload: 'new' }, y], { messages: ORPHANS, config: [['maxSize', '2']] }),
+      published: [],
+    },
+    {
+      what: 'counts messages with a group, also of a paused one, beside records without a place',
+      before: {
+        messages: [...ORPHANS, ['g', record('G')]],
+        due: { 10: [['g', NOW]] },
+        groupPauses: [['tenant', 0]],
+        config: [['maxSize', '2']],
+      },
+      items: [{ id: 'a' }, { id: 'b' }],
+      reply: [1, -2],
+      after: {
+        messages: [...ORPHANS, ['g', record('G')], ['a', record()]],
+        due: { 0: [['a', NOW]], 10: [['g', NOW]] },
+        groupPauses: [['tenant', 0]],
+        config: [['maxSize', '2']],
+      },
+      published: [NOW],
+    },
+    {
+      what: 'counts the records when more ids without a record are in a schedule',
+      before: having([y], {
+        due: { 3: ['a', 'b', 'c', 'd', 'e'].map((id) => [id, MAX] as const) },
+        config: [['maxSize', '2']],
+      }),
+      items: [{ id: 'n' }, { id: 'o' }],
+      reply: [1, -2],
+      after: having([y, { id: 'n' }], {
+        due: { 3: ['a', 'b', 'c', 'd', 'e'].map((id) => [id, MAX] as const) },
+        config: [['maxSize', '2']],
+      }),
       published: [NOW],
     },
     {

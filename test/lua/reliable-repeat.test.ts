@@ -305,6 +305,27 @@ describe('reliable-repeat.lua', () => {
       change: { expected: '1 old', withdrawn: 'r@7' },
       after: {},
     },
+    ...[
+      { withdrawn: 'r@7', room: 1, what: 'and the withdrawn message makes room' },
+      { withdrawn: '~1', room: 0, what: 'and one that is withdrawn makes no room' },
+    ].flatMap(({ withdrawn, room, what }) =>
+      [1, 2].map((wanted) => {
+        const more: State = {
+          messages: Array.from({ length: 5 }, (_, n) => [`~${n}`, record()] as const),
+          config: [['maxSize', '2']],
+        }
+        const state = having([early, { ...pending, priority: 3 }], { ...more, repeats: [['r', 'old']] })
+        const items = Array.from({ length: wanted }, (_, n) => [`n${n}`, NOW + 5] as const)
+        const isDone = wanted <= room
+        return {
+          what: `does not count records without a place for ${wanted} messages, ${what}`,
+          before: state,
+          change: { expected: 'old', value: 'new', withdrawn, items },
+          reply: isDone ? 1 : -1 - room,
+          after: isDone ? having([early, { id: 'n0', at: NOW + 5 }], { ...more, repeats: [['r', 'new']] }) : state,
+        }
+      }),
+    ),
     {
       what: 'knows values, ids and records of any bytes',
       before: having([early], { repeats: [['r', ALL_BYTES]] }),

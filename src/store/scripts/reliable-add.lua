@@ -75,6 +75,8 @@ local TOGETHER = 10
 
 -- include shared/left-behind.lua
 
+-- include shared/size.lua
+
 local now = milliseconds(ARGV.nowMs)
 local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency', 'grouped', 'batched')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, config, now)
@@ -166,7 +168,8 @@ local function isOver(record, visible, isTaken)
   return expires and expires <= now and not (isTaken and visible > now)
 end
 
-local size = maxSize and redis.call('HLEN', messages)
+local size, arePlaces
+if maxSize then size, arePlaces = sizeOf(messages, {inFlight, unpack(due)}, #ids, maxSize) end
 
 local function noteAdded(id, detail, record)
   detail.head = detail.head or changeHead('a', nil, detail.score, detail.priority == GROUPED and 0 or detail.priority)
@@ -279,8 +282,9 @@ local function add(id, record, detail, body)
     if untilMs and tonumber(untilMs) > now and not isThere then return leave(resent and 1 or -1) end
     if detail.isMarkTooLate then return -3 end
   end
-  if not isThere and maxSize and size - (record and 1 or 0) >= maxSize then return -2 end
-  if maxSize and not record then size = size + 1 end
+  local isCounted = record and not (arePlaces and isLost)
+  if not isThere and maxSize and size - (isCounted and 1 or 0) >= maxSize then return -2 end
+  if maxSize and not isCounted then size = size + 1 end
   if group and settings.grouped ~= '1' then
     redis.call('HSET', config, 'grouped', '1')
     settings.grouped = '1'

@@ -82,6 +82,8 @@ local MOST_OFF_MS = 60000
 
 -- include shared/left-behind.lua
 
+-- include shared/size.lua
+
 local now = milliseconds(ARGV.nowMs)
 if math.abs(tonumber(ARGV.computedAt) - now) > MOST_OFF_MS then return 0 end
 if (redis.call('HGET', repeats, name) or '') ~= ARGV.expected then return 0 end
@@ -91,10 +93,13 @@ local settings = stored(KEYS.config, 'maxSize', 'changes', 'keepCompleted', 'bat
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 local log = openLog(settings.changes)
 if size > 0 and isBehind(log, KEYS.changes) then return -2147483648 end
+local all = {unpack(due)}
+all[#all + 1] = groups.schedule
 local maxSize = size > 0 and setting(settings.maxSize, 1)
 if maxSize then
+  local taken, arePlaces = sizeOf(messages, {inFlight, unpack(all)}, size, maxSize)
   -- the withdrawn message makes room; an existing one is not added again
-  local taken = redis.call('HLEN', messages) - (withdrawn ~= '' and redis.call('HEXISTS', messages, withdrawn) or 0)
+  if withdrawn ~= '' and redis.call('HEXISTS', messages, withdrawn) == 1 and (not arePlaces or isPlaced(all, inFlight, withdrawn)) then taken = taken - 1 end
   local room = math.max(0, maxSize - taken)
   if size > room then return -1 - room end
 end
@@ -160,8 +165,6 @@ local function enter(id, visible, record)
   touch(group)
 end
 
-local all = {unpack(due)}
-all[#all + 1] = groups.schedule
 for item = 11, #ARGV, 3 do
   local id = ARGV[item]
   local isThere = redis.call('HEXISTS', messages, id) == 1

@@ -1,0 +1,13 @@
+-- How many messages a queue has, before `coming` new ones are added. If these records would be more than `most`, and fewer ids are in a schedule or in flight, these
+-- count: a record without a place, which another program wrote or whose place it deleted, is never delivered, and would fill the queue for ever. Also returns whether the places count.
+local function sizeOf(messages, zsets, coming, most)
+  local records, places = redis.call('HLEN', messages), 0
+  if records + coming <= most then return records, false end
+  for _, zset in ipairs(zsets) do
+    local here = redis.pcall('ZCARD', zset)
+    if type(here) ~= 'number' then return records, false end -- a key of another type may have them
+    places = places + here
+  end
+  if places < records then return places, true end
+  return records, false
+end
