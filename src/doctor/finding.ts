@@ -123,9 +123,9 @@ export const MEANINGS = {
   },
   'times-ahead': {
     means:
-      'Another program has set the times, or the clock of Redis was ahead. The queue removes these entries by their age only when the times have passed, and dead letters are delivered only then.',
+      'Another program has set the times, or the clock of Redis was ahead. The queue removes these entries by their age only when the times have passed, and dead letters are delivered only then. Such a mark of a deduplication has no effect.',
     repair:
-      'Find out who wrote into the keys. Where a queue has more entries than it keeps, its scripts remove such ones first; redrive moves dead letters back whatever their times.',
+      'Find out who wrote into the keys. Where a queue has more entries than it keeps, its scripts remove such ones first; adds with deduplicate remove such marks; redrive moves dead letters back whatever their times.',
   },
   'wrong-shard': {
     means:

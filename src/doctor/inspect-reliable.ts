@@ -165,7 +165,7 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
   const timesAhead =
     figures &&
     (await refusals.unlessRefused(
-      'the times of completed messages and batches (ZCOUNT)',
+      'the times of completed messages, batches and deduplications (ZCOUNT)',
       timesAheadOf(sender, name, keys, figures.now),
     ))
   const misplaced = await refusals.unlessRefused(

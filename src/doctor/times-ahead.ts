@@ -1,4 +1,5 @@
 import { queueOfDeadLetters, type ReliableKeys } from '../keys.js'
+import { MAX_MARK_MS } from '../reliable/add-options.js'
 import { MAX_VISIBILITY_MS } from '../reliable/visibility.js'
 import { asInteger } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
@@ -11,6 +12,8 @@ export interface TimesAhead {
   readonly batches: number
   /** Of a queue of dead letters: those that are visible in more than 365 days. Its consumers may give them back with a shorter delay. */
   readonly dead: number
+  /** Marks of deduplicated ids and payloads that end more than 365 days later than now. */
+  readonly marks: number
 }
 
 const HOUR_MS = 3_600_000
@@ -22,11 +25,12 @@ export async function timesAheadOf(sender: Sender, name: string, keys: ReliableK
     asInteger(await sender.call('ZCOUNT', [key, from, to], { resend: 'reads' }))
   const isLater = `(${now + HOUR_MS}`
   const first = queueOfDeadLetters(name) === null ? undefined : keys.due[0]
-  const [completed, batches, ...dead] = await Promise.all([
+  const [completed, batches, marks, ...dead] = await Promise.all([
     count(keys.completedAt, isLater, '+inf'),
     count(keys.batchesAt, isLater, '+inf'),
+    count(keys.once, `(${now + MAX_MARK_MS + HOUR_MS}`, '+inf'),
     first === undefined ? 0 : count(first, `(${now + MAX_VISIBILITY_MS}`, `(${ASIDE[0]}`),
     first === undefined ? 0 : count(first, String(ASIDE[1]), '+inf'),
   ])
-  return { completed, batches, dead: dead[0] + dead[1] }
+  return { completed, batches, dead: dead[0] + dead[1], marks }
 }

@@ -36,7 +36,7 @@ export interface AddOptions {
    * the new one; `'postpone'` gives the existing message the new time, unless a consumer has it.
    */
   readonly existing?: ExistingPolicy | undefined
-  /** Does not add the message if one with the same id, or the same payload, was added within the last `forMs` milliseconds. */
+  /** Does not add the message if one with the same id, or the same payload, was added within the last `forMs` milliseconds, 1 to 31,536,000,000 (365 days). */
   readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: Duration } | undefined
   /**
    * The batch that counts the messages until they have ended: see `batch` of the queue. 1 to 255 bytes of UTF-8. An existing message that is kept or postponed stays in its
@@ -74,6 +74,8 @@ const ITEM_OPTIONS = [
 const MOST_GROUP_BYTES = 255
 export const NO_GROUP: Buffer = Buffer.alloc(0)
 
+/** How long a deduplication holds at most: a mark that ends later was not written by a client, and has no effect. As in reliable-add.lua. */
+export const MAX_MARK_MS = 365 * 86_400_000
 export const MAX_DELIVERIES = 1_000_000
 
 /** A checked and encoded message. */
@@ -181,5 +183,5 @@ function markOf(
   const by = oneOf('deduplicate.by', deduplicate.by, ['id', 'payload'])
   if (by === 'id' && id === undefined) throw new InvalidArgumentError('id', "an id, for deduplicate.by 'id'", id)
   const mark = by === 'id' ? `i${id}` : `p${createHash('sha256').update(payload).digest('base64url')}`
-  return { mark, markMs: String(durationMs('deduplicate.forMs', deduplicate.forMs, 1)) }
+  return { mark, markMs: String(durationMs('deduplicate.forMs', deduplicate.forMs, 1, MAX_MARK_MS)) }
 }

@@ -486,18 +486,20 @@ describe('redelayed doctor', function () {
         for (let n = 0; n < 2; n++) await (await queue.poll())!.negativeAcknowledge({ reject: true })
         await (await queue.poll())!.acknowledge()
         await queue.batch('b').close()
+        await queue.add(4, { deduplicate: { by: 'payload', forMs: '365d' } })
         await (await deadLetters.poll())!.negativeAcknowledge({ delay: '364d' })
         await deadLetters.pauseTask('none')
         const names = [name, deadLetters.name]
         expect(codesOf((await examined(names)).findings)).to.deep.equal(['info tasks-paused'])
-        const [{ completedAt, batchesAt }, { due }] = [reliableKeys(name), reliableKeys(deadLetters.name)]
+        const [{ completedAt, batchesAt, once }, { due }] = [reliableKeys(name), reliableKeys(deadLetters.name)]
         await rawClient().zadd(completedAt, Date.now() + 2 * HOUR, 'forged')
         await rawClient().zadd(batchesAt, 'inf', 'forged', Date.now() + 2 * HOUR, 'b')
+        await rawClient().zunionstore(once, 1, once, 'WEIGHTS', 1_000)
         await rawClient().zadd(due[0]!, 'inf', 'forged', 2 ** 53 + 2, 'aside', Date.now() + 366 * 24 * HOUR, 'far')
         const findings = (await examined(names)).findings.filter(({ code }) => code === 'times-ahead')
         expect(findings.map(({ figures }) => figures)).to.deep.equal([
-          { completed: 1, batches: 2, dead: 0 },
-          { completed: 0, batches: 0, dead: 2 },
+          { completed: 1, batches: 2, dead: 0, marks: 1 },
+          { completed: 0, batches: 0, dead: 2, marks: 0 },
         ])
       })
 

@@ -624,6 +624,10 @@ describe('reliable queue', () => {
         [() => queue.add('x', { headers: { a: 1 as never } }), /headers.a: expected a text, got 1/],
         [() => queue.add('x', { headers: { a: 'x'.repeat(70_000) } }), /headers/],
         [() => queue.add('x', { deduplicate: { by: 'id', forMs: 1 } }), /id/],
+        [
+          () => queue.add('x', { deduplicate: { by: 'payload', forMs: '366d' } }),
+          /deduplicate.forMs: .* from 1 to 31536000000/,
+        ],
         [() => queue.add('x', { existing: 'ask' as never }), /existing/],
         [() => queue.add('x', { nonsense: 1 } as never), /options.nonsense/],
         [() => queue.add(null as never), /payload/],

@@ -4,6 +4,7 @@ import { run } from '../../src/store/run.js'
 import {
   expected,
   having,
+  LONGEST,
   MAX,
   NOW,
   record,
@@ -59,6 +60,9 @@ function argsOf(queue: ReliableFixture, list: readonly Item[], options: Options 
 
 /** Records that are in no schedule and not in flight. */
 const ORPHANS = Array.from({ length: 5 }, (_, n) => [`~${n}`, record()] as const)
+
+/** The latest end of a mark that another clock may have set. */
+const LAST_MARK = NOW + LONGEST + 60_000
 
 describe('reliable-add.lua', () => {
   const rig = useReliable()
@@ -647,6 +651,42 @@ describe('reliable-add.lua', () => {
       }),
       published: [NOW],
     },
+    ...([`${LAST_MARK + 1}`, 'inf', NOW * 1_000_000] as const).map((until) => ({
+      what: `does not believe a mark until ${until}, which no client sets`,
+      before: { once: [['m', until]] } satisfies State,
+      items: [{ id: 'a', once: ['m', 10] as const }],
+      reply: [1],
+      after: having([{ id: 'a' }], { once: [['m', NOW + 10]] }),
+      published: [NOW],
+    })),
+    {
+      what: 'believes the longest mark, also of a clock a minute ahead',
+      before: { once: [['m', LAST_MARK]] },
+      items: [{ id: 'a', once: ['m', 10] }],
+      reply: [-1],
+      after: { once: [['m', LAST_MARK]] },
+      published: [NOW],
+    },
+    {
+      what: 'removes at most 20 marks that no client sets, and two for each message, besides those whose time has passed',
+      before: {
+        once: [
+          ...Array.from({ length: 30 }, (_, n) => [`f${n}`, MAX - 29 + n] as const),
+          ['old', NOW - 1],
+          ['good', NOW + 1],
+        ],
+      },
+      items: [{ id: 'a', once: ['m', 10] }],
+      reply: [1],
+      after: having([{ id: 'a' }], {
+        once: [
+          ['good', NOW + 1],
+          ['m', NOW + 10],
+          ...Array.from({ length: 8 }, (_, n) => [`f${n}`, MAX - 29 + n] as const),
+        ],
+      }),
+      published: [NOW],
+    },
     {
       what: 'keeps the mark that it sets anew',
       before: { once: [['m', NOW - 1]] },
@@ -846,7 +886,7 @@ describe('reliable-add.lua', () => {
       items: [
         { id: 'a', delay: MAX - NOW },
         { id: 'b', delay: MAX - NOW - 1, ttl: 1 },
-        { id: 'c', delay: MAX - NOW - 1, once: ['m', MAX - NOW] },
+        { id: 'c', delay: MAX - NOW - 1, once: ['m', LONGEST] },
       ],
       reply: [1, 1, 1],
       after: having(
@@ -855,7 +895,7 @@ describe('reliable-add.lua', () => {
           { id: 'b', at: MAX - 1, expires: MAX },
           { id: 'c', at: MAX - 1 },
         ],
-        { once: [['m', MAX]] },
+        { once: [['m', NOW + LONGEST]] },
       ),
       published: [MAX - 1],
     },

@@ -78,17 +78,20 @@ function checkPlaces(name: string, { total, visible, delayed, inFlight }: Figure
 
 /** Whether the times of what has ended have passed. */
 function checkTimes(name: string, timesAhead: TimesAhead): Finding[] {
-  const { completed, batches, dead } = timesAhead
+  const { completed, batches, dead, marks } = timesAhead
   const parts = [
     ...(completed > 0
       ? [`${counted(completed, 'message is', 'messages are')} completed more than an hour from now`]
       : []),
     ...(batches > 0 ? [`${counted(batches, 'batch', 'batches')} finished more than an hour from now`] : []),
     ...(dead > 0 ? [`${counted(dead, 'dead letter is', 'dead letters are')} visible in more than 365 days`] : []),
+    ...(marks > 0
+      ? [`${counted(marks, 'mark of a deduplication ends', 'marks of deduplications end')} in more than 365 days`]
+      : []),
   ]
   if (parts.length === 0) return []
   const found = `By their times, ${parts.join(', and ')}.`
-  return [aboutQueue(name, 'times-ahead', 'warning', found, { completed, batches, dead })]
+  return [aboutQueue(name, 'times-ahead', 'warning', found, { completed, batches, dead, marks })]
 }
 
 /** Whether messages can be added and delivered. A pause is intended, but may have been forgotten. */

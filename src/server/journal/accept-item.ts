@@ -6,12 +6,15 @@ export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate'> {
   readonly timeToLive?: number | undefined
   /**
    * For this time, adding the id again adds nothing: it is the same message, even if a consumer has handled it since. In `sync` mode that holds as
-   * long as SQL has the row.
+   * long as SQL has the row. At most 31,536,000,000 (365 days), as the queue's `deduplicate`.
    */
   readonly onceForMs?: number | undefined
   /** The id was drawn for this message: no other message has it, and SQL need not be asked. */
   readonly isDrawn?: boolean
 }
+
+/** As long as the queue keeps a mark of `deduplicate`. */
+const MOST_ONCE_MS = 365 * 86_400_000
 
 const OPTIONS = [
   'payload',
@@ -56,7 +59,7 @@ export function checkItem(item: AcceptItem<unknown>, at: number): void {
   whole(what('delay'), delay, 0, Number.MAX_SAFE_INTEGER)
   whole(what('priority'), priority, 0, MOST_PRIORITY)
   whole(what('timeToLive'), timeToLive, 1, Number.MAX_SAFE_INTEGER)
-  whole(what('onceForMs'), onceForMs, 1, Number.MAX_SAFE_INTEGER)
+  whole(what('onceForMs'), onceForMs, 1, MOST_ONCE_MS)
   whole(what('deliveryLimit'), deliveryLimit, 1, MOST_DELIVERIES)
   if (headers !== undefined && !areHeaders(headers))
     throw new InvalidArgumentError(what('headers'), 'an object of texts of at most 64 KiB together', headers)

@@ -251,6 +251,15 @@ for (const database of DATABASES) {
       expect(queue.messages.size).to.equal(0)
     })
 
+    it('is an id that must stay unique for longer than the queue keeps its mark', async () => {
+      const { queue, mails } = await attached()
+      expect(await caught(mails.add('x', { id: 'a', onceForMs: 366 * 24 * HOUR }))).to.be.instanceOf(
+        InvalidArgumentError,
+      )
+      expect(queue.messages.size).to.equal(0)
+      expect(await mails.add('x', { id: 'a', onceForMs: 365 * 24 * HOUR })).to.include({ outcome: 'added' })
+    })
+
     it('is a row with bytes that are not valid text: it is skipped and reported, and the others are put back', async () => {
       const { journal, queue, mails } = await attached()
       await mails.addMany(

@@ -48,6 +48,7 @@ local channel, existing, resent, durable = ARGV.channel, ARGV.existing, ARGV.res
 local changes, client, batchName = KEYS.changes, ARGV.client, ARGV.batch
 local MAX = 9007199254740991
 local TOGETHER = 10
+local LONGEST_MARK = 31536000000 -- 365 days, as in src/reliable/add-options.ts
 
 -- include shared/milliseconds.lua
 
@@ -131,6 +132,13 @@ if batchName ~= '' or settings.batched then
   end
 end
 
+-- A mark that ends later than any client lets it end, by a minute for clocks that differ, is another program's, and would hold for ever.
+local latestMark, isMarking = now + LONGEST_MARK + 60000, false
+local function isMarked(mark)
+  local untilMs = tonumber(redis.call('ZSCORE', once, mark) or 0)
+  return untilMs > now and untilMs <= latestMark
+end
+
 -- When a message becomes visible: after a delay, or at a time not before now.
 local function visibleAt(text)
   if string.sub(text, 1, 1) == '@' then return math.max(now, tonumber(string.sub(text, 2))) end
@@ -145,6 +153,7 @@ local function readDetails(text)
   -- counted from when the message is visible: a delayed message does not age
   local expires = lives and visible + lives
   local marked = tonumber(onceMs) and now + tonumber(onceMs)
+  isMarking = isMarking or marked ~= nil
   return {
     limit = tonumber(limit), group = tonumber(group), priority = group and GROUPED or tonumber(priority), visible = visible, score = string.format('%.0f', visible), expires = expires,
     headers = tonumber(headers), meta = writeMeta(expires, tonumber(limit), tonumber(headers)),
@@ -278,8 +287,7 @@ local function add(id, record, detail, body)
     return 3
   end
   if detail.marked then
-    local untilMs = redis.call('ZSCORE', once, detail.mark)
-    if untilMs and tonumber(untilMs) > now and not isThere then return leave(resent and 1 or -1) end
+    if isMarked(detail.mark) and not isThere then return leave(resent and 1 or -1) end
     if detail.isMarkTooLate then return -3 end
   end
   local isCounted = record and not (arePlaces and isLost)
@@ -335,6 +343,9 @@ end
 
 -- Removes more marks than were added, so that they do not pile up. Last, because after a write that takes no memory Redis would not refuse the
 -- other writes at maxmemory; and an error here must not affect added messages. The marks are not read, because they can be of any size.
+local most = 20 + 2 * #ids
 local stale = redis.pcall('ZCOUNT', once, '-inf', now)
-if type(stale) == 'number' and stale > 0 then redis.call('ZREMRANGEBYRANK', once, 0, math.min(stale, 20 + 2 * #ids) - 1) end
+if type(stale) == 'number' and stale > 0 then redis.call('ZREMRANGEBYRANK', once, 0, math.min(stale, most) - 1) end
+local far = isMarking and redis.pcall('ZCOUNT', once, '(' .. string.format('%.0f', latestMark), '+inf')
+if type(far) == 'number' and far > 0 then redis.call('ZREMRANGEBYRANK', once, -math.min(far, most), -1) end
 return reply
