@@ -393,7 +393,12 @@ const add = fc
             Object.assign(there, { at: visible, isTaken: false })
             return 3
           }
-          if (each.mark !== '' && !there && (queue.once.get(each.mark) ?? 0) > now) return resent ? 1 : -1
+          const until = each.mark === '' || there ? 0 : (queue.once.get(each.mark) ?? 0)
+          if (until > now) {
+            const firstVisible =
+              each.moment !== undefined ? visible : Math.min(now, until - each.markMs) + visible - now
+            return resent && (old !== undefined || visible === now || firstVisible <= now) ? 1 : -1
+          }
           const others = queue.items.size - (old === undefined ? 0 : 1)
           if (!there && others >= (setting(queue, 'maxSize') ?? Infinity)) return -2
           if (old !== there) world.met.add(`add ${existing} in the place of one that has expired`)

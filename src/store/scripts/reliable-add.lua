@@ -134,9 +134,17 @@ end
 
 -- A mark that ends later than any client lets it end, by a minute for clocks that differ, is another program's, and would hold for ever.
 local latestMark, isMarking = now + LONGEST_MARK + 60000, false
-local function isMarked(mark)
+local function markedUntil(mark)
   local untilMs = tonumber(redis.call('ZSCORE', once, mark) or 0)
-  return untilMs > now and untilMs <= latestMark
+  return untilMs > now and untilMs <= latestMark and untilMs
+end
+
+-- Whether an earlier attempt can have set this mark although its message has no record: a consumer must have been able to get the message, after `delayMs` or at
+-- its time, since then.
+local function canBeGone(detail, untilMs)
+  local delayMs = detail.visible - now
+  if delayMs <= 0 then return true end
+  return not detail.isDated and math.min(now, untilMs - (detail.marked - now)) + delayMs <= now
 end
 
 -- When a message becomes visible: after a delay, or at a time not before now.
@@ -157,7 +165,7 @@ local function readDetails(text)
   return {
     limit = tonumber(limit), group = tonumber(group), priority = group and GROUPED or tonumber(priority), visible = visible, score = string.format('%.0f', visible), expires = expires,
     headers = tonumber(headers), meta = writeMeta(expires, tonumber(limit), tonumber(headers)),
-    mark = mark, marked = marked, isTooLate = visible > MAX or (expires or 0) > MAX, isMarkTooLate = (marked or 0) > MAX,
+    mark = mark, marked = marked, isDated = string.sub(when, 1, 1) == '@', isTooLate = visible > MAX or (expires or 0) > MAX, isMarkTooLate = (marked or 0) > MAX,
   }
 end
 
@@ -287,7 +295,8 @@ local function add(id, record, detail, body)
     return 3
   end
   if detail.marked then
-    if isMarked(detail.mark) and not isThere then return leave(resent and 1 or -1) end
+    local untilMs = not isThere and markedUntil(detail.mark)
+    if untilMs then return leave(resent and (record or canBeGone(detail, untilMs)) and 1 or -1) end
     if detail.isMarkTooLate then return -3 end
   end
   local isCounted = record and not (arePlaces and isLost)
