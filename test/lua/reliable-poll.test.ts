@@ -887,6 +887,16 @@ describe('reliable-poll.lua', () => {
       { id: 'too often', priority: 2, attempts: 10, payload: 'D', failures: 'f\n' },
       { id: 'back', priority: 2, until: NOW - 1, attempts: 10, token: 'gone', payload: 'B' },
     ]
+    it('repeats: the tick is put off by five seconds', async () => {
+      const queue = await rig.queue({ ticks: [['r', NOW]] })
+      await queue.block('repeats')
+      const reply = await run(rig.sender, poll, queue.keys, pollArgs(queue))
+      expect(reply).to.include({ next: NOW + 5_000 })
+      expect(reply.problem).to.match(/WRONGTYPE/)
+      await queue.unblock('repeats')
+      expect(await queue.read()).to.deep.equal(expected({ ticks: [['r', NOW + 5_000]] }))
+    })
+
     const starts = [[plain, tooOften, back], [plain, tooOften], [plain]]
     for (const wrong of wrongs) {
       for (const start of starts) {

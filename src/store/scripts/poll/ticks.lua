@@ -8,12 +8,13 @@ end
 if ticking.err then note('the times of repeats', ticking.err) end
 do
   local prepared = 0 -- bytes
+  local AGAIN_MS = 5000 -- not LATER_MS: each schedule would stop for a minute after a moment in which the key had another type
   for _, name in ipairs(ticking) do
     if prepared >= BYTES then break end -- the others stay due
     local length = redis.pcall('HSTRLEN', repeats, name)
     if type(length) == 'table' then
       note('the repeats', length.err)
-      redis.call('ZADD', ticks, string.format('%.0f', now + LATER_MS), name)
+      redis.call('ZADD', ticks, string.format('%.0f', now + AGAIN_MS), name)
     elseif length > largestRepeat then
       redis.call('ZREM', ticks, name)
       reply[8], prepared = reply[8] + 1, prepared + #name
