@@ -26,8 +26,9 @@ const durableOffer = waitedFor(wheelOffer)
 const IN_PROMOTION = -3
 /** How long a call continues a promotion, which takes less than a second for a million messages of one minute. */
 const MOST_PROMOTION_MS = 10_000
-/** The wait after a step without progress. */
+/** The wait after a step without progress, and the longest one after several: each is twice as long as the one before. */
 const PAUSE_MS = 5
+const LONGEST_PAUSE_MS = 250
 
 /**
  * The schedule of a delayed queue with layout `'wheel'`: messages due soon are in the sorted set of the other layouts, and the rest in the lists of their
@@ -115,6 +116,7 @@ export class WheelStore implements OffersStore {
   /** Runs a script, again after each step of a promotion that blocks it. */
   async #afterPromotion<R>(call: () => Promise<R>, codeOf: (reply: R) => number | null): Promise<R> {
     const until = performance.now() + MOST_PROMOTION_MS
+    let pauseMs = PAUSE_MS
     for (;;) {
       const reply = await call()
       if (codeOf(reply) !== IN_PROMOTION) return reply
@@ -122,7 +124,12 @@ export class WheelStore implements OffersStore {
         throw new CommandError('BUSY', 'the minute of this message is being promoted: try again')
       const args = { nowMs: this.#nowMs() }
       const isFurther = await run(this.#sender, wheelPromote, this.#keys, args, { resend: 'harmless' })
-      if (!isFurther) await pause(PAUSE_MS)
+      if (isFurther) {
+        pauseMs = PAUSE_MS
+        continue
+      }
+      await pause(pauseMs)
+      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
     }
   }
 

@@ -23,7 +23,7 @@ local minute = string.format('%.0f', number)
 if entry then return redis.call('ZREM', timeouts, entry) end
 if not redis.call('ZSCORE', wheel, minute) and not restoreBucket(wheel, number) then return 0 end
 redis.call('ZREM', wheel, '-') -- takes no memory: at maxmemory Redis refuses only the first write of a script
-if number <= horizonOf(wheel, milliseconds(ARGV.nowMs)) then return -3 end
+if number <= horizonOf(wheel, milliseconds(ARGV.nowMs)) then return awaitsPromotion(wheel, number) and -3 or 0 end
 local gone = wheelKey(wheel, 'gone-' .. minute)
 local added = redis.call('SADD', gone, prefix)
 redis.pcall('PERSIST', gone) -- the expiry that another program has set would bring the messages back

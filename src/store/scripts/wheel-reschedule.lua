@@ -56,7 +56,7 @@ if entry then
   return newDueText
 end
 if not redis.call('ZSCORE', wheel, minute) and not restoreBucket(wheel, number) then return false end
-if number <= horizon then return '-3' end
+if number <= horizon then return awaitsPromotion(wheel, number) and '-3' end
 if redis.call('SISMEMBER', gone, prefix) == 1 then return false end
 if isTooLarge then return '-2' end
 
