@@ -265,6 +265,63 @@ describe('a wheel', () => {
     await clear()
   })
 
+  it('waits with a promotion while the cancelled ids are not a set, so that none of their messages are delivered', async () => {
+    const { keys, clock, gone, bucket, store, make, offer, step, deliver, clear } = await wheel()
+    const many = Array.from({ length: 300 }, (_, n) => make(String(n), 5 * MINUTE))
+    const [due = 0] = await store.offerTogether(many)
+    const later = await offer('later', 6 * MINUTE)
+    const [first, last] = [many[0]!, many.at(-1)!]
+    expect(await store.cancel(first.id, due)).to.equal(true)
+    expect(await store.cancel(last.id, due)).to.equal(true)
+    await rig.redis.rename(gone(due), `${gone(due)}:aside`)
+    await rig.redis.set(gone(due), 'a stranger')
+    clock.now = due - LEAD
+    await offer('near', 0)
+    const waiting = await step()
+    expect(waiting).to.include({ promoted: 0, moved: 1, next: clock.now + 1_000 })
+    expect(waiting.wheelError).to.match(/^WRONGTYPE/)
+    clock.now = due - 5_001
+    expect(await step()).to.include({ promoted: 0, next: clock.now + 1_000 })
+    expect(await rig.redis.llen(bucket(due))).to.equal(300)
+    // a cancel meanwhile waits, too
+    const cancelling = store.cancel(many[1]!.id, due)
+    await rig.redis.rename(`${gone(due)}:aside`, gone(due))
+    expect(await cancelling).to.equal(true)
+    clock.now = later.due
+    const expected = many.slice(2, -1).map(({ entry }) => payloadOf(entry).toString())
+    expect(await deliver()).to.deep.equal(['near', ...expected, 'later'])
+    expect(await rig.redis.exists(gone(due), keys.wheel)).to.equal(0)
+    await clear()
+  })
+
+  it('waits also behind a part of the bucket, and no longer than until 5 s before the minute', async () => {
+    const { clock, gone, store, make, step, deliver, clear } = await wheel()
+    const many = Array.from({ length: 300 }, (_, n) => make(String(n), 5 * MINUTE))
+    const [due = 0] = await store.offerTogether(many)
+    expect(await store.cancel(many.at(-1)!.id, due)).to.equal(true)
+    clock.now = due - LEAD
+    expect((await step()).promoted).to.be.within(1, 200)
+    await rig.redis.set(gone(due), 'a stranger')
+    expect(await step()).to.include({ promoted: 0 })
+    clock.now = due - 5_000
+    expect((await step()).promoted).to.be.at.least(1)
+    clock.now = due
+    expect(await deliver()).to.have.length(300)
+    await clear()
+  })
+
+  it('does not wait for the cancelled ids of a minute that another program lets begin early', async () => {
+    const { clock, keys, gone, store, make, offer, step, deliver, clear } = await wheel()
+    const [due = 0] = await store.offerTogether([make('far', 60 * MINUTE)])
+    await rig.redis.zadd(keys.wheel, '-inf', Math.floor(due / MINUTE))
+    await rig.redis.set(gone(due), 'a stranger')
+    await offer('near', 0)
+    expect(await step()).to.include({ promoted: 2, moved: 1 })
+    clock.now = due
+    expect(await deliver()).to.deep.equal(['near', 'far'])
+    await clear()
+  })
+
   it('passes over thousands of minutes that another program has written, with many by one script', async () => {
     const MANY = 4_000
     const minutes = Array.from({ length: MANY }, (_, minute) => minute)

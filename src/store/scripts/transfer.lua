@@ -116,9 +116,11 @@ local promotes = bucket[1] and tonumber(bucket[2]) <= reached
 -- a bucket that this user cannot access, or not while a slot of a cluster moves, must not stop the rest
 local isHeldUp = promotes
   and type(redis.pcall('EXISTS', wheelKey(wheel, 'gone-' .. bucket[1]), wheelKey(wheel, 'wheel-' .. bucket[1]))) ~= 'number'
+local AGAIN_MS = 1000 -- until a promotion that waits for the cancelled ids looks again
+local waitsForIds = false
 local function promote()
   local steps, problem
-  steps, bucket, problem, isHeldUp, isMore = promoteBuckets(timeouts, wheel, bucket, reached)
+  steps, bucket, problem, isHeldUp, isMore, waitsForIds = promoteBuckets(timeouts, wheel, bucket, reached, nowMs)
   promoted, promotes = promoted + steps, false
   if problem ~= '' then wheelError = problem end
 end
@@ -299,7 +301,7 @@ if following and nextOne[1] and #nextOne[1] > LARGE then largeHead = following
 elseif not following then largeHead = '' end
 if lowest > 0 and quarantineError == '' then following = now end -- there are more with a negative due time
 -- The next transfer is for the earlier of the head and the next promotion.
-local nextPromotion = isMore and now
+local nextPromotion = isMore and now or waitsForIds and string.format('%.0f', nowMs + AGAIN_MS)
 if bucket[2] and not isHeldUp then
   local at = tonumber(bucket[2])
   -- After the clock was set back the promotion goes on. A time between two promotions, which another program has written, waits for the second one.

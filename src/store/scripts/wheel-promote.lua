@@ -5,7 +5,7 @@
 --
 -- ARGV[1] nowMs  integer  the caller's clock, or -1 for the server's
 --
--- returns whether anything was done; or the server's error, such as a right that the user lacks
+-- returns whether anything was done, not while the first bucket waits for its cancelled ids; or the server's error, such as a right that the user lacks
 local timeouts, wheel = KEYS.timeouts, KEYS.wheel
 
 -- include shared/milliseconds.lua
@@ -16,12 +16,13 @@ local timeouts, wheel = KEYS.timeouts, KEYS.wheel
 
 -- include shared/wheel-promotion.lua
 
-local horizon = horizonOf(wheel, milliseconds(ARGV.nowMs))
+local now = milliseconds(ARGV.nowMs)
+local horizon, waits = horizonOf(wheel, now), false
 local first, problem, done = firstBucket(wheel)
 if first[1] and tonumber(first[2]) <= promotionOf(horizon) then
-  local steps
-  steps, first, problem = promoteBuckets(timeouts, wheel, first, promotionOf(horizon))
+  local steps, _
+  steps, first, problem, _, _, waits = promoteBuckets(timeouts, wheel, first, promotionOf(horizon), now)
   done = done + steps
 end
-if done == 0 and problem ~= '' then return redis.error_reply(problem) end
+if done == 0 and problem ~= '' and not waits then return redis.error_reply(problem) end
 return done > 0 and 1 or 0

@@ -32,10 +32,17 @@ local function restoreLost(wheel, now)
   restoreBack(wheel, last - RECENT_MINUTES - now % PARTS_OF_DAY * MINUTES_OF_PART, MINUTES_OF_PART)
 end
 
+-- Whether the promotion of a minute waits, because its cancelled ids are not a set, often for a moment only: until 5 s before the minute, so that a large bucket is
+-- promoted in time. A bucket that is promoted much earlier, to which another program gave a time, does not wait: others would wait behind it.
+local WAIT_UNTIL = 5000
+local function waitsForGone(start, now)
+  return now >= start - LEAD and now < start - WAIT_UNTIL
+end
+
 -- Moves elements of a minute's bucket into the schedule, except cancelled ones, within `limits`. An entry that the schedule has already is
 -- the same message, whose offer was sent twice: the later due time applies, as in its ticket. Elements that are not entries go there too; a transfer sets
 -- them aside when they are due.
--- Returns the number of elements taken, whether the bucket is empty, and the server's error about a key of another type.
+-- Returns the number of elements taken, whether the bucket is empty, the server's error about a key of another type, and whether the bucket waits for its cancelled ids.
 local function promoteBucket(timeouts, wheel, minute, limits)
   local bucket, gone = wheelKey(wheel, 'wheel-' .. minute), wheelKey(wheel, 'gone-' .. minute)
   -- the size of elements is unknown before they are read: so two at first, as a transfer reads entries
@@ -55,6 +62,10 @@ local function promoteBucket(timeouts, wheel, minute, limits)
   if type(length) == 'table' then
     if string.sub(length.err, 1, 9) ~= 'WRONGTYPE' then return 0, false, length.err end
     problem, length = length.err, 0
+  end
+  if isAnyGone and length > 0 then
+    local answer = redis.pcall('SISMEMBER', gone, '')
+    if type(answer) == 'table' and string.sub(answer.err, 1, 9) == 'WRONGTYPE' and waitsForGone(start, limits.now) then return 0, false, answer.err, true end
   end
   local isEnough = false
   while taken < length and not isEnough do
@@ -88,22 +99,22 @@ end
 
 -- Promotes the first bucket and, once it is empty, the next ones whose time has come: another program can have written any number of minutes without
 -- a bucket, or with a small one, and later messages wait for each. At most 200 elements and buckets, 1 MiB, and half a millisecond.
--- Returns the number of elements and buckets done, the new first bucket, the server's error about a key, whether the first bucket is blocked, and
--- whether there may be more buckets after members that are not minutes.
-local function promoteBuckets(timeouts, wheel, bucket, reached)
+-- Returns the number of elements and buckets done, the new first bucket, the server's error about a key, whether the first bucket is blocked,
+-- whether there may be more buckets after members that are not minutes, and whether the first bucket waits for its cancelled ids.
+local function promoteBuckets(timeouts, wheel, bucket, reached, now)
   local time = redis.call('TIME')
   local second, began = time[1], tonumber(time[2])
-  local limits = {elements = 200, bytes = 1048576, isOver = function()
+  local limits = {now = now, elements = 200, bytes = 1048576, isOver = function()
     local at = redis.call('TIME')
     return at[1] ~= second or at[2] - began > 500
   end}
   local done, problem = 0, ''
   redis.call('ZREM', wheel, '-') -- takes no memory: at maxmemory Redis refuses only the first write of a script
   while true do
-    local taken, isEmpty, why = promoteBucket(timeouts, wheel, bucket[1], limits)
+    local taken, isEmpty, why, waits = promoteBucket(timeouts, wheel, bucket[1], limits)
     done = done + taken
     if why ~= '' then problem = why end
-    if not isEmpty then return done, bucket, problem, taken == 0, false end
+    if not isEmpty then return done, bucket, problem, taken == 0, false, waits end
     local unreadable, removed
     bucket, unreadable, removed = firstBucket(wheel)
     done = done + 1 + removed
