@@ -53,6 +53,8 @@ local messages, deliveries, failures, inFlight = KEYS.messages, KEYS.deliveries,
 
 -- include shared/whole-messages.lua
 
+-- include shared/has-batches.lua
+
 local now = milliseconds(ARGV.nowMs)
 local STEP = ARGV.withResults == '1' and 3 or 2
 local count = math.floor((#ARGV - 3) / STEP)
@@ -88,12 +90,15 @@ for n = 1, count do
   end
 end
 if held > 0 then
-  local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency', 'batched')
+  local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency')
+  -- most have not failed, and have no batch
+  local hasMore = redis.call('EXISTS', failures, KEYS.batches) > 0
+  local isBatched = hasMore and hasBatches(KEYS.batches)
   local wasAtLimit = isAtLimit(settings, inFlight, now)
   redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))
   redis.call('HDEL', deliveries, unpack(ids))
-  if redis.call('EXISTS', failures) == 1 then redis.pcall('HDEL', failures, unpack(ids)) end -- most have not failed
+  if hasMore then redis.pcall('HDEL', failures, unpack(ids)) end
   local most = setting(settings.keepCompleted, 1, 1000000)
   if most then
     local records, age = {}, setting(settings.keepCompletedFor, 1)
@@ -109,7 +114,7 @@ if held > 0 then
   if log then
     for _, id in ipairs(ids) do noteChange(log, 'k,,,', id) end
   end
-  if settings.batched then
+  if isBatched then
 -- include shared/beforehand.lua
 
 -- include shared/batches.lua

@@ -78,6 +78,8 @@ local LONGEST_MARK = 31536000000 -- 365 days, as in src/reliable/add-options.ts
 
 -- include shared/size.lua
 
+-- include shared/has-batches.lua
+
 local now = milliseconds(ARGV.nowMs)
 local settings = stored(config, 'changes', 'maxSize', 'timeToLive', 'delay', 'maxMessageBytes', 'addPaused', 'concurrency', 'grouped', 'batched')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, config, now)
@@ -95,7 +97,7 @@ end
 
 -- Why no message can be added to the batch, if so; and functions that most queues do without.
 local noBatch, flushBatch, leaveBatch
-if batchName ~= '' or settings.batched then
+if batchName ~= '' or hasBatches(KEYS.batches) then
 -- include shared/ends.lua
 
 -- include shared/beforehand.lua
@@ -322,7 +324,7 @@ local function add(id, record, detail, body)
   if not record then forgetLeftBehind(deliveries, inFlight, {id}) end
   if detail.marked then redis.call('ZADD', once, string.format('%.0f', detail.marked), detail.mark) end
   if log then noteAdded(id, detail, meta .. body) end
-  if record and settings.batched then
+  if record and leaveBatch then
     local before = maxSize and redis.call('HLEN', messages)
     leaveBatch(id, (isThere or isLost) and 'removed' or 'expired')
     if maxSize then size = size + redis.call('HLEN', messages) - before end -- including the last message of a batch

@@ -70,10 +70,13 @@ local targetMessages, targetDue = KEYS.targetMessages, KEYS.targetDue
 
 -- include shared/left-behind.lua
 
+-- include shared/has-batches.lua
+
 local now = milliseconds(ARGV.nowMs)
 local LOOKS = 1000 -- the most ids to examine, so that the script ends soon
 local moved, passed, gone, rest, arrived = 0, 0, 0, 0, {}
-local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'grouped', 'batched')
+local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'grouped')
+local isBatched = hasBatches(KEYS.batches)
 local targetSettings = stored(KEYS.targetConfig, 'grouped')
 local groups = openGroups({schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups, inFlight = KEYS.inFlight}, KEYS.config, now)
 local targetGroups = openGroups({schedule = KEYS.targetDue10, order = KEYS.targetGroupOrder, turns = KEYS.targetGroupTurns, wakes = KEYS.targetGroupWakes, states = KEYS.targetGroups, inFlight = KEYS.targetInFlight}, KEYS.targetConfig, now)
@@ -82,7 +85,7 @@ local log = openLog(settings.changes)
 if settings.grouped then
   for _, key in ipairs({groups.order, targetGroups.order, targetGroups.schedule}) do redis.call('ZCARD', key) end
 end
-local ended = (settings.keepCompleted or settings.batched) and {}
+local ended = (settings.keepCompleted or isBatched) and {}
 local targetLog = logOf(KEYS.targetConfig)
 if isBehind(targetLog, KEYS.targetChanges) then return {-6, 0, 0, 0} end
 local kind, at = ARGV.isRedriven == '1' and 'b' or 'a', string.format('%.0f', now)
@@ -167,7 +170,7 @@ if moved > 0 then
   forgetLeftBehind(KEYS.targetDeliveries, targetGroups.inFlight, arrived)
   redis.pcall('HDEL', KEYS.targetFailures, unpack(arrived))
 end
-if settings.batched then
+if isBatched then
 -- include shared/beforehand.lua
 
 -- include shared/batches.lua

@@ -52,7 +52,7 @@
 local messages, deliveries, failures, config, inFlight, ticks = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.config, KEYS.inFlight, KEYS.ticks
 local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
-local dead = {messages = KEYS.deadMessages, failures = KEYS.deadFailures, due = KEYS.deadDue, config = KEYS.deadConfig, changes = KEYS.deadChanges, deliveries = KEYS.deadDeliveries}
+local dead = {messages = KEYS.deadMessages, failures = KEYS.deadFailures, due = KEYS.deadDue, config = KEYS.deadConfig, changes = KEYS.deadChanges, deliveries = KEYS.deadDeliveries, batches = KEYS.deadBatches}
 local LATER_MS = 60000
 local channel, deadChannel, how, reason, client = ARGV.channel, ARGV.deadChannel, ARGV.how, ARGV.reason, ARGV.client
 
@@ -88,6 +88,8 @@ local channel, deadChannel, how, reason, client = ARGV.channel, ARGV.deadChannel
 
 -- include shared/whole-messages.lua
 
+-- include shared/has-batches.lua
+
 -- include shared/drop-dead.lua
 
 -- include shared/limits.lua
@@ -99,7 +101,8 @@ local channel, deadChannel, how, reason, client = ARGV.channel, ARGV.deadChannel
 local now = milliseconds(ARGV.nowMs)
 local visible = now + tonumber(ARGV.delayMs)
 if visible > 9007199254740991 then return {-3} end
-local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency', 'batched')
+local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency')
+local isBatched = hasBatches(KEYS.batches)
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, config, now)
 local wasAtLimit = isAtLimit(settings, inFlight, now)
 local log = openLog(settings.changes)
@@ -112,7 +115,7 @@ bypassOomCheck(inFlight)
 
 local reply, deadLettered = {}, 0
 local names, claimsEnded = {}, {}
-local ended = (settings.keepCompleted or settings.batched) and {}
+local ended = (settings.keepCompleted or isBatched) and {}
 for at = 8, #ARGV, 2 do
   local member, delivery = ARGV[at], ARGV[at + 1]
   local id = string.sub(member, 2)
@@ -156,12 +159,12 @@ local _, areCalled = pcall(refreshGroups, groups, names, claimsEnded) -- a key o
 wasAtLimit = wasAtLimit or areCalled == true
 local dropped
 if deadLettered > 0 then dropped = dropDead(config, dead, deadLettered, now) end
-if settings.batched or dropped then
+if isBatched or dropped then
 -- include shared/beforehand.lua
 
 -- include shared/batches.lua
 
-  if settings.batched then
+  if isBatched then
     leaveBatches({key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}, ended, 'dead')
   end
   if dropped then

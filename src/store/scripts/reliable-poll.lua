@@ -70,7 +70,7 @@ local repeats, ticks, largestRepeat = KEYS.repeats, KEYS.ticks, tonumber(ARGV.re
 local rateClaims = KEYS.rate
 local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}
-local dead = {messages = KEYS.deadMessages, failures = KEYS.deadFailures, due = KEYS.deadDue, config = KEYS.deadConfig, changes = KEYS.deadChanges, deliveries = KEYS.deadDeliveries}
+local dead = {messages = KEYS.deadMessages, failures = KEYS.deadFailures, due = KEYS.deadDue, config = KEYS.deadConfig, changes = KEYS.deadChanges, deliveries = KEYS.deadDeliveries, batches = KEYS.deadBatches}
 local MAX = 9007199254740991
 local PREPARE_MS = 1000 -- how long the caller has to prepare the next messages of repeats before another client is asked
 local LATER_MS = 60000 -- the wait before a retry of a step that a key of another type prevented
@@ -125,6 +125,8 @@ end
 
 -- include shared/ends.lua
 
+-- include shared/has-batches.lua
+
 -- include shared/drop-dead.lua
 
 -- include shared/limits.lua
@@ -134,7 +136,7 @@ end
 -- include shared/groups.lua
 
 local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped',
-  'groupConcurrency', 'groupRateLimit', 'batched', 'tasks')
+  'groupConcurrency', 'groupRateLimit', 'tasks')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups, pauses = KEYS.groupPauses, tasks = KEYS.taskPauses}, config, now)
 groups.isRead, groups.concurrency, groups.rate = true, setting(settings.groupConcurrency, 1, MOST_CLAIMS), rateOf(settings.groupRateLimit)
 local log = settings.changes and openLog(settings.changes)
@@ -195,7 +197,7 @@ local function canGroup()
 end
 
 -- Ids by how their messages have ended, where there are batches.
-local left = settings.batched and {expired = {}, dead = {}, removed = {}}
+local left = hasBatches(KEYS.batches) and {expired = {}, dead = {}, removed = {}}
 
 -- Forgets ids that are in a schedule without a message; together, because there can be any number.
 local function forget(ids)

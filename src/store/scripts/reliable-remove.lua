@@ -60,12 +60,15 @@ local alsoHeld = ARGV.alsoHeld == '1'
 
 -- include shared/groups.lua
 
+-- include shared/has-batches.lua
+
 local now = milliseconds(ARGV.nowMs)
-local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'concurrency', 'batched')
+local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'concurrency')
+local isBatched = hasBatches(KEYS.batches)
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 local wasAtLimit, freed = isAtLimit(settings, inFlight, now), false
 local log = openLog(settings.changes)
-local ended = (settings.keepCompleted or settings.batched) and {}
+local ended = (settings.keepCompleted or isBatched) and {}
 local names, claimsEnded = {}, {}
 local reply = {}
 for at = 4, #ARGV do
@@ -96,7 +99,7 @@ for at = 4, #ARGV do
 end
 local _, areCalled = pcall(refreshGroups, groups, names, claimsEnded, true) -- a key of another type prevents no removal
 if areCalled == true then wasAtLimit, freed = true, true end
-if settings.batched then
+if isBatched then
 -- include shared/beforehand.lua
 
 -- include shared/batches.lua

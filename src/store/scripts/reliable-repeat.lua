@@ -84,12 +84,15 @@ local MOST_OFF_MS = 60000
 
 -- include shared/size.lua
 
+-- include shared/has-batches.lua
+
 local now = milliseconds(ARGV.nowMs)
 if math.abs(tonumber(ARGV.computedAt) - now) > MOST_OFF_MS then return 0 end
 if (redis.call('HGET', repeats, name) or '') ~= ARGV.expected then return 0 end
 
 local size = (#ARGV - 10) / 3
-local settings = stored(KEYS.config, 'maxSize', 'changes', 'keepCompleted', 'batched', 'grouped')
+local settings = stored(KEYS.config, 'maxSize', 'changes', 'keepCompleted', 'grouped')
+local isBatched = hasBatches(KEYS.batches)
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 local log = openLog(settings.changes)
 if size > 0 and isBehind(log, KEYS.changes) then return -2147483648 end
@@ -113,7 +116,7 @@ end
 redis.call('ZCARD', ticks)
 if first then announce({inFlight, KEYS.groupWakes, unpack(due)}, ticks, channel, first, now) end
 
-local ended = (settings.keepCompleted or settings.batched) and {}
+local ended = (settings.keepCompleted or isBatched) and {}
 local touched, isTouched = {}, {} -- groups whose places are updated at the end
 
 local function touch(group)
@@ -183,7 +186,7 @@ for item = 11, #ARGV, 3 do
 end
 refreshGroups(groups, touched, {}, true)
 if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end
-if settings.batched then
+if isBatched then
 -- include shared/beforehand.lua
 
 -- include shared/batches.lua

@@ -1,6 +1,7 @@
 -- Drops dead letters: the oldest if more wait than the queue keeps, or those that died too long ago. Dead letters that a consumer has, that have another
 -- priority, or whose place another program has deleted, neither count nor are dropped: the others, such as the one that came now, would go in their stead. At most
--- `came` and 100 more are dropped. A key of another type prevents no other step. Returns the ids if these can have batches. Needs shared/surplus.lua.
+-- `came` and 100 more are dropped. A key of another type prevents no other step. Returns the ids if these can have batches. Needs shared/surplus.lua
+-- and shared/has-batches.lua.
 local function dropDead(config, dead, came, now)
   local bounds = dead and stored(config, 'keepDeadLetters', 'keepDeadLettersFor') or {}
   local most, age = setting(bounds.keepDeadLetters, 1, 1000000), setting(bounds.keepDeadLettersFor, 1)
@@ -17,5 +18,5 @@ local function dropDead(config, dead, came, now)
   redis.call('ZREM', dead.due, unpack(gone)) -- last: after an error the next script finds the rest in the schedule
   if dead.log == nil then dead.log = logOf(dead.config) or false end
   for n = 1, dead.log and #gone or 0 do noteChange(dead.log, 'x,,,', gone[n]) end
-  return stored(dead.config, 'batched').batched and gone or nil
+  return hasBatches(dead.batches) and gone or nil
 end
