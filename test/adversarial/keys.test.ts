@@ -34,7 +34,7 @@ const RELIABLE: Readonly<Record<string, Row>> = {
   messages: { type: 'hash', isCore: true },
   deliveries: { type: 'hash', isCore: true },
   failures: { type: 'hash' },
-  config: { type: 'hash' },
+  config: { type: 'hash', isCore: true }, // with defaults in place of the settings a paused queue would hand out messages
   once: { type: 'zset' },
   inFlight: { type: 'zset', isCore: true },
   repeats: { type: 'hash' },

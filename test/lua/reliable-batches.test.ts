@@ -489,8 +489,18 @@ describe('batches of the reliable queue', () => {
 
   describe('where a key is of another type', () => {
     for (const [what, before, end, , config] of ends) {
-      it(`${what} is carried out without the counts`, async () => {
-        const queue = await rig.queue(closedWith([before], config))
+      for (const wrong of ['batches', 'config'] as const) {
+        it(`${wrong}: ${what} is refused, and changes nothing`, async () => {
+          const queue = await rig.queue(closedWith([before], config))
+          await queue.block(wrong)
+          const then = await queue.read()
+          expect(await rejection(Promise.resolve(end(queue)))).to.include({ code: 'ERR_WRONG_TYPE' })
+          expect(await queue.read()).to.deep.equal(then)
+        })
+      }
+
+      it(`batches: ${what} is carried out in a queue that has never had any`, async () => {
+        const queue = await rig.queue(having([before], config === undefined ? {} : { config }))
         await queue.block('batches')
         await end(queue)
         const { queue: state } = await queue.read()
@@ -549,12 +559,43 @@ describe('batches of the reliable queue', () => {
       expect(await rig.redis.hkeys(queue.dead.messages)).to.have.members(['x', 'last'])
     })
 
-    for (const key of ['batches', 'config'] as const) {
-      it(`${key}: refuses the messages of a batch and adds the others`, async () => {
-        const queue = await rig.queue()
+    it('batches: refuses the messages of a batch, and adds the others in a queue that has never had any', async () => {
+      const queue = await rig.queue()
+      await queue.block('batches')
+      expect((await add(queue, ['x'])).outcomes).to.deep.equal([-8])
+      expect((await add(queue, ['x'], { batch: '' })).outcomes).to.deep.equal([1])
+    })
+
+    it('batches: a poll that finds nothing restores the setting, from then on the key is needed', async () => {
+      const queue = await rig.queue({ ...closedWith([held]), config: [] })
+      await poll(queue)
+      expect((await queue.read()).queue.config).to.deep.equal({ batched: '1' })
+      await queue.block('batches')
+      expect(await rejection(acknowledge(queue, ['x', '1 t', 3]))).to.include({ code: 'ERR_WRONG_TYPE' })
+    })
+
+    it('batches: a poll does not set the setting', async () => {
+      const queue = await rig.queue()
+      await queue.block('batches')
+      await poll(queue)
+      expect((await queue.read()).queue).to.not.have.property('config')
+    })
+
+    for (const key of ['deadConfig', 'deadBatches'] as const) {
+      it(`${key}: a dead letter of a batch is not dropped until the key is back`, async () => {
+        const queue = await rig.queue(having([held]))
+        await rig.redis.hset(queue.dead.config, 'batched', '1')
+        await rig.redis.hset(queue.keys.config, 'keepDeadLetters', '1')
+        for (const [n, id] of ['d', 'e'].entries()) {
+          await rig.redis.hset(queue.dead.messages, id, record('an older one'))
+          await rig.redis.zadd(queue.dead.due0, n, id)
+        }
         await queue.block(key)
-        expect((await add(queue, ['x'])).outcomes).to.deep.equal([-8])
-        expect((await add(queue, ['x'], { batch: '' })).outcomes).to.deep.equal([1])
+        await poll(queue)
+        expect(await rig.redis.hkeys(queue.dead.messages)).to.have.members(['d', 'e'])
+        await queue.unblock(key)
+        await poll(queue)
+        expect(await rig.redis.hkeys(queue.dead.messages)).to.deep.equal(['e'])
       })
     }
 
@@ -621,7 +662,7 @@ describe('batches of the reliable queue', () => {
     )
     const calls = await commandCalls(rig.redis, () => acknowledge(queue, ...ids.map((id) => [id, '1 t'] as const)))
     // the first page shows that there are such names; of the other 32 ids the 21 of the batch are read
-    expect(calls).to.include({ hget: 21 + 3 })
+    expect(calls).to.include({ hget: 21 + 3 + 1 })
     expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(counts('f', { completed: pending, finished: NOW }))
   })
 

@@ -410,7 +410,7 @@ describe('hostile data of a reliable queue', () => {
     expect(calls.hkeys ?? 0).to.equal(0)
   })
 
-  for (const wrong of ['deadMessages', 'deadDue'] as const) {
+  for (const wrong of ['deadMessages', 'deadDue', 'deadConfig'] as const) {
     it(`keeps what should become a dead letter for a minute while ${wrong} has another type`, async () => {
       const queue = await rig.queue(having([{ id: 'x', attempts: 10 }, { id: 'good' }]))
       await queue.block(wrong)

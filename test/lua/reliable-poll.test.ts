@@ -922,7 +922,7 @@ describe('reliable-poll.lua', () => {
               )
             }
           }
-          const isNeeded = ['messages', 'deliveries', 'inFlight'].includes(wrong)
+          const isNeeded = ['messages', 'deliveries', 'inFlight', 'config'].includes(wrong)
           if (start.length === 3 && isNeeded) expect(failures).to.be.at.least(1)
           if (!isNeeded && !(wrong === 'due2' && start.length === 3)) {
             expect(failures).to.equal(0)

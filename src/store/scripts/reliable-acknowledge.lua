@@ -90,10 +90,10 @@ for n = 1, count do
   end
 end
 if held > 0 then
-  local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency')
+  local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'keepCompletedFor', 'concurrency', 'batched')
   -- most have not failed, and have no batch
   local hasMore = redis.call('EXISTS', failures, KEYS.batches) > 0
-  local isBatched = hasMore and hasBatches(KEYS.batches)
+  local isBatched = hasMore and hasBatches(settings, KEYS.batches)
   local wasAtLimit = isAtLimit(settings, inFlight, now)
   redis.call('ZREM', inFlight, unpack(gone))
   redis.call('HDEL', messages, unpack(ids))

@@ -97,7 +97,7 @@ end
 
 -- Why no message can be added to the batch, if so; and functions that most queues do without.
 local noBatch, flushBatch, leaveBatch
-if batchName ~= '' or hasBatches(KEYS.batches) then
+if batchName ~= '' or hasBatches(settings, KEYS.batches) then
 -- include shared/ends.lua
 
 -- include shared/beforehand.lua
@@ -109,7 +109,7 @@ if batchName ~= '' or hasBatches(KEYS.batches) then
   -- before any change, so that no message of the batch exists without being counted
   if batchName ~= '' then
     local batch = readBatch(batches, batchName)
-    if settings.err or type(redis.pcall('HLEN', batches.key)) == 'table' then noBatch = -8
+    if type(redis.pcall('HLEN', batches.key)) == 'table' then noBatch = -8
     elseif batch and batch.state ~= 'o' then noBatch = -7 end
   end
 

@@ -34,11 +34,11 @@ local config, changes = KEYS.config, KEYS.changes
 
 -- include shared/change-log.lua
 
+local log = logOf(config)
 local gone = redis.call('UNLINK', KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.once, KEYS.inFlight, KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5,
   KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9)
 redis.call('UNLINK', KEYS.completed, KEYS.completedAt, KEYS.due10, KEYS.groupOrder, KEYS.groupTurns, KEYS.groupWakes, KEYS.groups, KEYS.batches, KEYS.batchesAt)
-local log = gone > 0 and logOf(config)
-if log then
+if log and gone > 0 then
   noteChange(log, 'c,,,', '')
   writeChanges(log, changes, config, ARGV.client)
 end

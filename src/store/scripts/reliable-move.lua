@@ -75,8 +75,8 @@ local targetMessages, targetDue = KEYS.targetMessages, KEYS.targetDue
 local now = milliseconds(ARGV.nowMs)
 local LOOKS = 1000 -- the most ids to examine, so that the script ends soon
 local moved, passed, gone, rest, arrived = 0, 0, 0, 0, {}
-local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'grouped')
-local isBatched = hasBatches(KEYS.batches)
+local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'grouped', 'batched')
+local isBatched = hasBatches(settings, KEYS.batches)
 local targetSettings = stored(KEYS.targetConfig, 'grouped')
 local groups = openGroups({schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups, inFlight = KEYS.inFlight}, KEYS.config, now)
 local targetGroups = openGroups({schedule = KEYS.targetDue10, order = KEYS.targetGroupOrder, turns = KEYS.targetGroupTurns, wakes = KEYS.targetGroupWakes, states = KEYS.targetGroups, inFlight = KEYS.targetInFlight}, KEYS.targetConfig, now)

@@ -101,8 +101,8 @@ local channel, deadChannel, how, reason, client = ARGV.channel, ARGV.deadChannel
 local now = milliseconds(ARGV.nowMs)
 local visible = now + tonumber(ARGV.delayMs)
 if visible > 9007199254740991 then return {-3} end
-local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency')
-local isBatched = hasBatches(KEYS.batches)
+local settings = stored(config, 'changes', 'deliveryLimit', 'deadLetters', 'keepCompleted', 'concurrency', 'batched')
+local isBatched = hasBatches(settings, KEYS.batches)
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, config, now)
 local wasAtLimit = isAtLimit(settings, inFlight, now)
 local log = openLog(settings.changes)

@@ -34,6 +34,7 @@ local pauses, group = KEYS.groupPauses, ARGV.group
 local isPaused = redis.call('ZSCORE', pauses, group) ~= false
 local pause = ARGV.pause == '1'
 if isPaused and pause then return 0 end
+redis.call('HLEN', KEYS.config) -- fails, before any change, if it is of another type
 -- first, so that an error (no right to publish) leaves everything as it was
 if isPaused then redis.call('PUBLISH', ARGV.channel, '0') end
 if isPaused then redis.call('ZREM', pauses, group) elseif pause then redis.call('ZADD', pauses, 0, group) end

@@ -136,7 +136,7 @@ end
 -- include shared/groups.lua
 
 local settings = stored(config, 'changes', 'visibilityTimeout', 'deliveryLimit', 'deadLetters', 'pollPaused', 'keepCompleted', 'concurrency', 'rateLimit', 'grouped',
-  'groupConcurrency', 'groupRateLimit', 'tasks')
+  'groupConcurrency', 'groupRateLimit', 'batched', 'tasks')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups, pauses = KEYS.groupPauses, tasks = KEYS.taskPauses}, config, now)
 groups.isRead, groups.concurrency, groups.rate = true, setting(settings.groupConcurrency, 1, MOST_CLAIMS), rateOf(settings.groupRateLimit)
 local log = settings.changes and openLog(settings.changes)
@@ -161,7 +161,7 @@ if isBeforehand then ending = beforehand(now + visibility) end
 -- include shared/attempts.lua
 
 -- The first key of another type, and the server's error.
-local problem = settings.err and 'the configuration: ' .. settings.err or ''
+local problem = ''
 local function note(which, text)
   if problem == '' then problem = which .. ': ' .. text end
 end
@@ -197,7 +197,7 @@ local function canGroup()
 end
 
 -- Ids by how their messages have ended, where there are batches.
-local left = hasBatches(KEYS.batches) and {expired = {}, dead = {}, removed = {}}
+local left = hasBatches(settings, KEYS.batches) and {expired = {}, dead = {}, removed = {}}
 
 -- Forgets ids that are in a schedule without a message; together, because there can be any number.
 local function forget(ids)
@@ -285,7 +285,7 @@ local function nextTime()
   end
   changed = changed + removed
   if first and aside.has(first) then first = nil end -- only messages set aside
-  if looks and not settings.err then
+  if looks then
     local function mark(name, schedules, low, high)
       local some = 0
       for _, schedule in ipairs(schedules) do
@@ -294,6 +294,7 @@ local function nextTime()
       if type(some) == 'number' and some > 0 and redis.call('HSET', config, name, '1') == 1 then first = now end
     end
     if not settings.grouped then mark('grouped', {groups.schedule, groups.wakes}, '-inf', '+inf') end
+    if left and not settings.batched and type(redis.pcall('HLEN', KEYS.batches)) == 'number' then redis.call('HSET', config, 'batched', '1') end
     if not settings.tasks then
       mark('tasks', {groups.tasks}, 1, aside.resumed + aside.most)
       mark('tasks', isGrouped and {groups.schedule, unpack(due)} or due, aside.text, aside.to)

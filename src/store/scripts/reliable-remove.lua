@@ -63,8 +63,8 @@ local alsoHeld = ARGV.alsoHeld == '1'
 -- include shared/has-batches.lua
 
 local now = milliseconds(ARGV.nowMs)
-local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'concurrency')
-local isBatched = hasBatches(KEYS.batches)
+local settings = stored(KEYS.config, 'changes', 'keepCompleted', 'concurrency', 'batched')
+local isBatched = hasBatches(settings, KEYS.batches)
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 local wasAtLimit, freed = isAtLimit(settings, inFlight, now), false
 local log = openLog(settings.changes)

@@ -91,8 +91,8 @@ if math.abs(tonumber(ARGV.computedAt) - now) > MOST_OFF_MS then return 0 end
 if (redis.call('HGET', repeats, name) or '') ~= ARGV.expected then return 0 end
 
 local size = (#ARGV - 10) / 3
-local settings = stored(KEYS.config, 'maxSize', 'changes', 'keepCompleted', 'grouped')
-local isBatched = hasBatches(KEYS.batches)
+local settings = stored(KEYS.config, 'maxSize', 'changes', 'keepCompleted', 'batched', 'grouped')
+local isBatched = hasBatches(settings, KEYS.batches)
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 local log = openLog(settings.changes)
 if size > 0 and isBehind(log, KEYS.changes) then return -2147483648 end

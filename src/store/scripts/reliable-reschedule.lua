@@ -60,7 +60,7 @@ local id, when = ARGV.id, ARGV.when
 local now = milliseconds(ARGV.nowMs)
 local priority, visible, isTaken = locate(due, inFlight, id)
 if not priority or (isTaken and visible > now) then return '' end
-local before = visible
+local log, before = logOf(KEYS.config), visible
 if string.sub(when, 1, 1) == '@' then
   visible = math.max(now, tonumber(string.sub(when, 2)))
 elseif when ~= '' then
@@ -87,7 +87,6 @@ elseif to ~= priority then
   redis.call('ZREM', due[priority + 1], id)
 end
 end
-local log = logOf(KEYS.config)
 if log then
   noteChange(log, changeHead('r', nil, string.format('%.0f', visible), to == GROUPED and 0 or to), id, expires)
   writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)

@@ -20,10 +20,10 @@ local function changesWith(log, epoch)
   return string.match(log.stored, '^.*,') .. epoch
 end
 
--- As `openLog`, from the configuration; does not read a text that is longer than any setting.
+-- As `openLog`, from the configuration; fails if that is of another type. Does not read a text that is longer than any setting.
 local function logOf(config)
-  local size = redis.pcall('HSTRLEN', config, 'changes')
-  if type(size) == 'number' and size > 0 and size <= 100 then return openLog(redis.call('HGET', config, 'changes')) end
+  local size = redis.call('HSTRLEN', config, 'changes')
+  if size > 0 and size <= 100 then return openLog(redis.call('HGET', config, 'changes')) end
 end
 
 -- Whether the groups have left too many changes unread, so that no message may be added.

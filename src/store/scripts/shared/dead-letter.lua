@@ -3,6 +3,11 @@
 local function putAway(queue, dead, id, now)
   local record = redis.call('HGET', queue.messages, id)
   if not record then return nil end
+  if dead.log == nil then
+    local fields = redis.pcall('HLEN', dead.config)
+    if type(fields) == 'table' then return fields.err end
+    dead.log = logOf(dead.config) or false
+  end
   local name, again = id, 0
   local taken = redis.pcall('HEXISTS', dead.messages, name)
   while taken == 1 do
@@ -20,7 +25,6 @@ local function putAway(queue, dead, id, now)
   if type(added) == 'table' then return added.err end
   redis.call('HSET', dead.messages, name, record)
   redis.pcall('HDEL', dead.deliveries, name) -- see shared/left-behind.lua
-  if dead.log == nil then dead.log = logOf(dead.config) or false end
   if dead.log then noteChange(dead.log, changeHead('a', nil, string.format('%.0f', now), 0), name, dead.log.records and record) end
 end
 

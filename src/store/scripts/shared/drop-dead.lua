@@ -1,7 +1,7 @@
 -- Drops dead letters: the oldest if more wait than the queue keeps, or those that died too long ago. Dead letters that a consumer has, that have another
 -- priority, or whose place another program has deleted, neither count nor are dropped: the others, such as the one that came now, would go in their stead. At most
--- `came` and 100 more are dropped. A key of another type prevents no other step. Returns the ids if these can have batches. Needs shared/surplus.lua
--- and shared/has-batches.lua.
+-- `came` and 100 more are dropped, and none while the settings or the batches of the dead letters are of another type. Such a key prevents no other step. Returns the
+-- ids if these can have batches. Needs shared/surplus.lua.
 local function dropDead(config, dead, came, now)
   local bounds = dead and stored(config, 'keepDeadLetters', 'keepDeadLettersFor') or {}
   local most, age = setting(bounds.keepDeadLetters, 1, 1000000), setting(bounds.keepDeadLettersFor, 1)
@@ -11,12 +11,14 @@ local function dropDead(config, dead, came, now)
     local before = '(' .. string.format('%.0f', now - age)
     gone = namesOf(limit, function(many, from) return redis.pcall('ZRANGEBYSCORE', dead.due, '-inf', before, 'LIMIT', from, many) end)
   end
-  if #gone == 0 then return end
+  if #gone == 0 or type(redis.pcall('HLEN', dead.config)) == 'table' then return end
+  local size = redis.pcall('HLEN', dead.batches)
+  if type(size) == 'table' and stored(dead.config, 'batched').batched then return end
+  if dead.log == nil then dead.log = logOf(dead.config) or false end
   redis.pcall('HDEL', dead.messages, unpack(gone))
   redis.pcall('HDEL', dead.deliveries, unpack(gone))
   redis.pcall('HDEL', dead.failures, unpack(gone))
   redis.call('ZREM', dead.due, unpack(gone)) -- last: after an error the next script finds the rest in the schedule
-  if dead.log == nil then dead.log = logOf(dead.config) or false end
   for n = 1, dead.log and #gone or 0 do noteChange(dead.log, 'x,,,', gone[n]) end
-  return hasBatches(dead.batches) and gone or nil
+  return type(size) == 'number' and size > 0 and gone or nil
 end
