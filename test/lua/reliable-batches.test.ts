@@ -194,6 +194,56 @@ describe('batches of the reliable queue', () => {
     expect(await rig.redis.hkeys(queue.dead.messages)).to.have.members(['x', 'last'])
   })
 
+  it('a poll that finds nothing counts out messages that another program has deleted, and looks for more at once', async () => {
+    const queue = await rig.queue(closedWith([held, { id: 'y', at: NOW + 9 }]))
+    await rig.redis.unlink(queue.keys.messages, queue.keys.inFlight, queue.keys.due0)
+    for (let polls = 0; (await rig.redis.hget(queue.keys.batches, 'my')) !== null; polls++) {
+      expect(polls).to.be.lessThan(50)
+      const { next } = await poll(queue)
+      if ((await rig.redis.hlen(queue.keys.batches)) < 4) expect(next).to.equal(NOW)
+    }
+    while ((await rig.redis.hget(queue.keys.batches, 'mx')) !== null) await poll(queue)
+    expect((await queue.read()).queue.batches).to.deep.equal({ bb: counts('f', { removed: 2, finished: NOW }) })
+    expect(await rig.redis.hkeys(queue.keys.messages)).to.deep.equal(['last'])
+  })
+
+  it('a poll counts a message that ends in it once, and does not look for more', async () => {
+    for (let polls = 0; polls < 20; polls++) {
+      const queue = await rig.queue(
+        closedWith([
+          { id: 'x', expires: NOW },
+          { ...held, id: 'y', until: NOW + 9 },
+        ]),
+      )
+      expect(await poll(queue)).to.include({ expired: 1, next: NOW + 9 })
+      expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(counts('c', { pending: 1, expired: 1 }))
+    }
+  })
+
+  it('a poll that finds nothing leaves messages, and what no script has written for them, as they are', async () => {
+    const junk = 'l'.repeat(256)
+    const queue = await rig.queue(closedWith([held]))
+    await rig.redis.hset(queue.keys.batches, `m${'i'.repeat(577)}`, 'b', 'mj', junk, 'm', junk, 'x', 'b', '', 'b')
+    const before = await queue.read()
+    for (let polls = 0; polls < 20; polls++) expect((await poll(queue)).next).to.equal(NOW + 9)
+    expect(await queue.read()).to.deep.equal(before)
+  })
+
+  it('a poll that finds nothing gives finished batches their places back, by their times', async () => {
+    const finished = Array.from({ length: 40 }, (_, n) => [`bf${n}`, counts('f', { finished: NOW - n })] as const)
+    const queue = await rig.queue({
+      batches: [...finished, ['bf', counts('f', { finished: NOW + 5 })], ['bo', counts('o')]],
+    })
+    for (let polls = 0; (await rig.redis.zcard(queue.keys.batchesAt)) < 41; polls++) {
+      expect(polls).to.be.lessThan(500)
+      await poll(queue)
+    }
+    const places = await rig.redis.zrange(queue.keys.batchesAt, 0, -1, 'WITHSCORES')
+    expect(places.slice(0, 2)).to.deep.equal(['f39', String(NOW - 39)])
+    expect(places.slice(-4).sort()).to.deep.equal(['f', 'f0', String(NOW), String(NOW)].sort())
+    expect(await poll(queue)).to.include({ next: null })
+  })
+
   it('an attempt that failed, and a message that is released, count nothing', async () => {
     for (const how of ['failed', 'released']) {
       const queue = await rig.queue(closedWith([held]))

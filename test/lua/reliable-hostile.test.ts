@@ -469,6 +469,40 @@ describe('hostile data of a reliable queue', () => {
     })
   }
 
+  it('gives completed messages whose places another program has deleted their places back, by their times', async () => {
+    const stored = Array.from({ length: 60 }, (_, n) => [`c${n}`, `${NOW - n},1,1\nresult`] as const)
+    const odd = [['later', `${NOW + 5},1,0\n`] as const, ['junk', 'x'] as const]
+    const placed = [['placed', NOW - 70] as const, ['without a record', NOW] as const]
+    const queue = await rig.queue({
+      config: [['keepCompleted', '100']],
+      completed: [...stored, ...odd, ['placed', `${NOW - 70},1,0\n`]],
+      completedAt: placed,
+    })
+    const size = () => rig.redis.zcard(queue.keys.completedAt)
+    for (let polls = 0; (await size()) < 63; polls++) {
+      expect(polls).to.be.lessThan(500)
+      const before = await size()
+      const { next } = await run(rig.sender, poll, queue.keys, asSet(queue))
+      expect(next).to.equal((await size()) > before ? NOW : null)
+    }
+    const places = await rig.redis.zrange(queue.keys.completedAt, 0, -1, 'WITHSCORES')
+    const scores = Object.fromEntries(places.flatMap((name, n) => (n % 2 === 0 ? [[name, Number(places[n + 1])]] : [])))
+    for (const [id] of stored) if (id in scores) expect(scores[id]).to.equal(NOW - Number(id.slice(1)))
+    for (const [id, at] of [...placed, ['later', NOW], ['junk', 0]] as const) {
+      if (id in scores) expect(scores[id], id).to.equal(at)
+    }
+  })
+
+  it('reads no completed record for its place where each has one', async () => {
+    const queue = await rig.queue({
+      config: [['keepCompleted', '100']],
+      completed: [['c', `${NOW},1,1\nresult`]],
+      completedAt: [['c', NOW]],
+    })
+    const calls = await commandCalls(rig.redis, () => run(rig.sender, poll, queue.keys, asSet(queue)))
+    expect(calls).to.not.include.any.keys('hrandfield')
+  })
+
   it('removes no message that was completed now while there are completed ones of later times', async () => {
     const ids = ['x', 'y', 'z']
     const queue = await rig.queue(

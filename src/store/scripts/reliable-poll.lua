@@ -244,15 +244,20 @@ end
 -- also in a poll that finds nothing, so that old dead letters are dropped without a new one
 local dropped
 if deadLettered > 0 or handed == 0 then dropped = dropDead(config, dead, deadLettered, now) end
-if left or dropped then
+local areLeft = false
+if left or dropped or handed == 0 and settings.keepCompleted then
 -- include shared/batches.lua
+
+-- include poll/left-records.lua
 
   local batches = {key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}
   if left then
     leaveBatches(batches, left.expired, 'expired')
     leaveBatches(batches, left.dead, 'dead')
     leaveBatches(batches, left.removed, 'removed')
+    if handed == 0 then areLeft = lookAtBatches(batches) end
   end
+  if handed == 0 and settings.keepCompleted and lookAtCompleted(KEYS.completed, KEYS.completedAt) then areLeft = true end
   if dropped then
     leaveBatches({key = KEYS.deadBatches, at = KEYS.deadBatchesAt, messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS.deadInFlight, now = now, log = dead.log}, dropped, 'removed')
   end
@@ -301,7 +306,7 @@ local function nextTime()
     end
   end
   if looks and asideOf and aside.giveBackUnowned() then first = now end
-  if aside.isMore then first = now end
+  if aside.isMore or areLeft then first = now end
   local opens = window and opensAt(rate, window)
   if first and opens then first = math.max(first, opens) end
   return first and math.min(first, others or first) or others
