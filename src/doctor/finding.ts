@@ -116,6 +116,12 @@ export const MEANINGS = {
     repair:
       'Find what deletes or evicts single keys or members of a queue. Add them again under their ids, or remove them by their ids.',
   },
+  'records-left': {
+    means:
+      'Another program, or an eviction, has deleted messages of batches, so that these batches do not finish, or the places of completed messages or finished batches, so that their records stay.',
+    repair:
+      'Find what deletes or evicts single keys or members of a queue. Start a consumer: polls that find no message look at some of these records, at random, count such messages as removed, and give the other records their places back.',
+  },
   'visibility-far': {
     means:
       'Another program has set the time, or the clock of Redis was far ahead: no consumer gets these messages, and they hold slots of concurrency.',

@@ -11,6 +11,7 @@ import { ReliableGroupStore } from '../store/reliable-group-store.js'
 import type { ClaimsReply } from '../store/reliable-group-scripts.js'
 import { placesOf } from '../sharding/id-places.js'
 import { MAX_SHARDS, shardOf } from '../sharding/shard-names.js'
+import { leftRecordsOf, type LeftRecords } from './left-records.js'
 import { measureReliable, type ReliableFigures } from './measure-reliable.js'
 import { inspectChanges, type ChangesState } from './inspect-changes.js'
 import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
@@ -36,6 +37,8 @@ export interface ReliableState {
   readonly endingFar?: number | undefined
   /** Entries with times that are still to come; missing if they were not counted. */
   readonly timesAhead?: TimesAhead | undefined
+  /** Records whose message or place is gone; missing if they were not examined. */
+  readonly leftRecords?: LeftRecords | undefined
   /** The claims of groups; `null` or missing if they were not examined. */
   readonly claims?: ClaimsReply | null | undefined
   /** Of a shard: the schedules and messages that hash to other shards, whatever their number; missing if none was looked for. */
@@ -168,6 +171,13 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
       'the times of completed messages, batches and deduplications (ZCOUNT)',
       timesAheadOf(sender, name, keys, figures.now),
     ))
+  const leftRecords =
+    figures && (isThere(keys.batches) || isThere(keys.completed))
+      ? await refusals.unlessRefused(
+          'the records of batches and completed messages (HSCAN, HEXISTS)',
+          leftRecordsOf(sender, keys),
+        )
+      : undefined
   const misplaced = await refusals.unlessRefused(
     'the shards of the messages (ZRANGE)',
     misplacedIn(
@@ -183,6 +193,7 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     misplaced,
     endingFar: endingFar === undefined ? undefined : asInteger(endingFar),
     timesAhead,
+    leftRecords,
     claims,
     wrongTypes,
     expiring,

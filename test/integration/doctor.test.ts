@@ -600,6 +600,39 @@ describe('redelayed doctor', function () {
         expect(codesOf((await examined([name])).findings)).to.deep.equal([])
       })
 
+      it('records-left: messages of batches, and places of what has ended, that another program has deleted', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name)
+        const keys = reliableKeys(name)
+        await queue.setConfig({ keepCompleted: 10 })
+        await queue.addMany([{ payload: 1, id: 'a' }], { batch: 'ended' })
+        await (await queue.poll())!.acknowledge()
+        await queue.batch('ended').close()
+        await queue.addMany(
+          [
+            { payload: 1, id: 'b' },
+            { payload: 2, id: 'c' },
+          ],
+          { batch: 'open' },
+        )
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        await rawClient().hdel(keys.messages, 'b')
+        await rawClient().zrem(keys.due[0]!, 'b')
+        await rawClient().unlink(keys.completedAt, keys.batchesAt)
+        const { findings } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal(['warning records-left'])
+        const left = findings.find(({ code }) => code === 'records-left')!
+        expect(left.figures).to.deep.equal({ messages: 1, batches: 1, completed: 1 })
+        await (await queue.poll())!.acknowledge()
+        let polls = 0
+        while ((await examined([name])).findings.some(({ code }) => code === 'records-left')) {
+          expect(polls++).to.be.lessThan(50)
+          await queue.poll()
+        }
+        expect(await queue.batch('open').counts()).to.include({ pending: 0, completed: 1, removed: 1 })
+      })
+
       it('setting-without-effect: each that the scripts do not take, none of the others, and nothing that steers', async () => {
         const name = uniqueName('doctor')
         const { config } = reliableKeys(name)

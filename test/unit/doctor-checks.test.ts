@@ -322,6 +322,13 @@ describe('what the doctor makes of what it saw', () => {
       ['warning times-ahead'],
       /^By their times, 2 messages are completed more than an hour from now, and 1 batch finished .*, and 1 dead letter is visible in more than 365 days, and 2 marks of deduplications end in more than 365 days\.$/,
     ],
+    ['records that have what they belong to', kept({ leftRecords: { messages: 0, batches: 0, completed: 0 } }), []],
+    [
+      'records whose message or place is gone',
+      kept({ leftRecords: { messages: 2, batches: 1, completed: 3 } }),
+      ['warning records-left'],
+      /^Redis has records of 2 messages of batches that the queue does not have, and 1 finished batch without a place, and 3 completed messages without a place\.$/,
+    ],
     ['keys in several slots', queue({ contents: undefined, hasSpreadKeys: true }), ['error cross-slot']],
     ['keys that are not allowed', queue({ denied: ['orders'] }), ['error acl-missing'], /may not use orders\./],
     ['a calm reliable queue', kept({}), []],

@@ -2,6 +2,7 @@ import { inLargestUnit } from '../../duration.js'
 import { clean, quoted } from '../../text.js'
 import { aboutQueue, counted, type Finding } from '../finding.js'
 import type { Figures, ReliableState } from '../inspect-reliable.js'
+import type { LeftRecords } from '../left-records.js'
 import type { TimesAhead } from '../times-ahead.js'
 import { checkChanges } from './changes.js'
 import { checkExpiring } from './expiring.js'
@@ -19,6 +20,7 @@ export function checkReliable({
   misplaced,
   endingFar = 0,
   timesAhead,
+  leftRecords,
   refusals,
 }: ReliableState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
@@ -53,6 +55,7 @@ export function checkReliable({
     findings.push(aboutQueue(name, 'visibility-far', 'warning', found, { messages: endingFar }))
   }
   if (timesAhead) findings.push(...checkTimes(name, timesAhead))
+  if (leftRecords) findings.push(...checkLeftRecords(name, leftRecords))
   if (misplaced && misplaced.schedules.length + misplaced.messages.length > 0) {
     const { schedules, messages } = misplaced
     const counts = `${counted(schedules.length, 'schedule')} and ${counted(messages.length, 'message')}`
@@ -92,6 +95,18 @@ function checkTimes(name: string, timesAhead: TimesAhead): Finding[] {
   if (parts.length === 0) return []
   const found = `By their times, ${parts.join(', and ')}.`
   return [aboutQueue(name, 'times-ahead', 'warning', found, { completed, batches, dead, marks })]
+}
+
+/** Whether each record has the message or the place that it belongs to. */
+function checkLeftRecords(name: string, { messages, batches, completed }: LeftRecords): Finding[] {
+  const parts = [
+    ...(messages > 0 ? [`${counted(messages, 'message', 'messages')} of batches that the queue does not have`] : []),
+    ...(batches > 0 ? [`${counted(batches, 'finished batch', 'finished batches')} without a place`] : []),
+    ...(completed > 0 ? [`${counted(completed, 'completed message', 'completed messages')} without a place`] : []),
+  ]
+  if (parts.length === 0) return []
+  const found = `Redis has records of ${parts.join(', and ')}.`
+  return [aboutQueue(name, 'records-left', 'warning', found, { messages, batches, completed })]
 }
 
 /** Whether messages can be added and delivered. A pause is intended, but may have been forgotten. */
