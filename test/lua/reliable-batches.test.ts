@@ -238,7 +238,7 @@ describe('batches of the reliable queue', () => {
       expect(polls).to.be.lessThan(500)
       await poll(queue)
     }
-    const places = await rig.redis.zrange(queue.keys.batchesAt, 0, -1, 'WITHSCORES')
+    const places = await rig.redis.zrange(queue.keys.batchesAt, '0', '-1', 'WITHSCORES')
     expect(places.slice(0, 2)).to.deep.equal(['f39', String(NOW - 39)])
     expect(places.slice(-4).sort()).to.deep.equal(['f', 'f0', String(NOW), String(NOW)].sort())
     expect(await poll(queue)).to.include({ next: null })

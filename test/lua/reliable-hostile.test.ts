@@ -485,7 +485,7 @@ describe('hostile data of a reliable queue', () => {
       const { next } = await run(rig.sender, poll, queue.keys, asSet(queue))
       expect(next).to.equal((await size()) > before ? NOW : null)
     }
-    const places = await rig.redis.zrange(queue.keys.completedAt, 0, -1, 'WITHSCORES')
+    const places = await rig.redis.zrange(queue.keys.completedAt, '0', '-1', 'WITHSCORES')
     const scores = Object.fromEntries(places.flatMap((name, n) => (n % 2 === 0 ? [[name, Number(places[n + 1])]] : [])))
     for (const [id] of stored) if (id in scores) expect(scores[id]).to.equal(NOW - Number(id.slice(1)))
     for (const [id, at] of [...placed, ['later', NOW], ['junk', 0]] as const) {
