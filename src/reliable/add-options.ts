@@ -36,7 +36,10 @@ export interface AddOptions {
    * the new one; `'postpone'` gives the existing message the new time, unless a consumer has it.
    */
   readonly existing?: ExistingPolicy | undefined
-  /** Does not add the message if one with the same id, or the same payload, was added within the last `forMs` milliseconds, 1 to 31,536,000,000 (365 days). */
+  /**
+   * Does not add the message if one with the same id, or the same payload, was added within the last `forMs` milliseconds, 1 to
+   * 31,536,000,000 (365 days).
+   */
   readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: Duration } | undefined
   /**
    * The batch that counts the messages until they have ended: see `batch` of the queue. 1 to 255 bytes of UTF-8. An existing message that is kept or postponed stays in its
@@ -74,7 +77,7 @@ const ITEM_OPTIONS = [
 const MOST_GROUP_BYTES = 255
 export const NO_GROUP: Buffer = Buffer.alloc(0)
 
-/** How long a deduplication holds at most: a mark that ends later was not written by a client, and has no effect. As in reliable-add.lua. */
+/** How long a deduplication holds at most: no client writes a mark that ends later, and it has no effect. As in reliable-add.lua. */
 export const MAX_MARK_MS = 365 * 86_400_000
 export const MAX_DELIVERIES = 1_000_000
 

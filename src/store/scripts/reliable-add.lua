@@ -141,8 +141,8 @@ local function markedUntil(mark)
   return untilMs > now and untilMs <= latestMark and untilMs
 end
 
--- Whether an earlier attempt can have set this mark although its message has no record: a consumer must have been able to get the message, after `delayMs` or at
--- its time, since then.
+-- Whether an earlier attempt can have set this mark although its message has no record: a consumer must have been able to get the
+-- message, after `delayMs` or at its time, since then.
 local function canBeGone(detail, untilMs)
   local delayMs = detail.visible - now
   if delayMs <= 0 then return true end

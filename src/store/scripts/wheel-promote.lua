@@ -5,7 +5,8 @@
 --
 -- ARGV[1] nowMs  integer  the caller's clock, or -1 for the server's
 --
--- returns whether anything was done, not while the first bucket waits for its cancelled ids; or the server's error, such as a right that the user lacks
+-- returns whether anything was done, not while the first bucket waits for its cancelled ids; or the server's error, such as a right that
+--   the user lacks
 local timeouts, wheel = KEYS.timeouts, KEYS.wheel
 
 -- include shared/milliseconds.lua

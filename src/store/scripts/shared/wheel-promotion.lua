@@ -32,8 +32,9 @@ local function restoreLost(wheel, now)
   restoreBack(wheel, last - RECENT_MINUTES - now % PARTS_OF_DAY * MINUTES_OF_PART, MINUTES_OF_PART)
 end
 
--- Whether the promotion of a minute waits, because its cancelled ids are not a set, often for a moment only: until 5 s before the minute, so that a large bucket is
--- promoted in time. A bucket that is promoted much earlier, to which another program gave a time, does not wait: others would wait behind it.
+-- Whether the promotion of a minute waits, because its cancelled ids are not a set, often for a moment only: until 5 s before the
+-- minute, so that a large bucket is promoted in time. A bucket that is promoted much earlier, to which another program gave a time, does
+-- not wait: others would wait behind it.
 local WAIT_UNTIL = 5000
 local function waitsForGone(start, now)
   return now >= start - LEAD and now < start - WAIT_UNTIL
@@ -42,7 +43,8 @@ end
 -- Moves elements of a minute's bucket into the schedule, except cancelled ones, within `limits`. An entry that the schedule has already is
 -- the same message, whose offer was sent twice: the later due time applies, as in its ticket. Elements that are not entries go there too; a transfer sets
 -- them aside when they are due.
--- Returns the number of elements taken, whether the bucket is empty, the server's error about a key of another type, and whether the bucket waits for its cancelled ids.
+-- Returns the number of elements taken, whether the bucket is empty, the server's error about a key of another type, and whether the
+-- bucket waits for its cancelled ids.
 local function promoteBucket(timeouts, wheel, minute, limits)
   local bucket, gone = wheelKey(wheel, 'wheel-' .. minute), wheelKey(wheel, 'gone-' .. minute)
   -- the size of elements is unknown before they are read: so two at first, as a transfer reads entries
@@ -99,8 +101,8 @@ end
 
 -- Promotes the first bucket and, once it is empty, the next ones whose time has come: another program can have written any number of minutes without
 -- a bucket, or with a small one, and later messages wait for each. At most 200 elements and buckets, 1 MiB, and half a millisecond.
--- Returns the number of elements and buckets done, the new first bucket, the server's error about a key, whether the first bucket is blocked,
--- whether there may be more buckets after members that are not minutes, and whether the first bucket waits for its cancelled ids.
+-- Returns the number of elements and buckets done, the new first bucket, the server's error about a key, whether the first bucket is
+-- blocked, whether there may be more buckets after members that are not minutes, and whether the first bucket waits for its cancelled ids.
 local function promoteBuckets(timeouts, wheel, bucket, reached, now)
   local time = redis.call('TIME')
   local second, began = time[1], tonumber(time[2])

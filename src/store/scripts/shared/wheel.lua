@@ -30,8 +30,8 @@ local function restoreBucket(wheel, minute)
   return type(redis.pcall('ZADD', wheel, string.format('%.0f', promotionOf(minute)), name)) == 'number'
 end
 
--- Whether a minute up to the horizon can have messages that are still to be promoted. Restores its time if it is later than that of its promotion: another program has
--- written it, and no promotion would take the minute.
+-- Whether a minute up to the horizon can have messages that are still to be promoted. Restores its time if it is later than that of its
+-- promotion: another program has written it, and no promotion would take the minute.
 local function awaitsPromotion(wheel, minute)
   local name = string.format('%.0f', minute)
   local score = tonumber(redis.call('ZSCORE', wheel, name) or 'inf')
@@ -39,9 +39,10 @@ local function awaitsPromotion(wheel, minute)
   return redis.pcall('LLEN', wheelKey(wheel, 'wheel-' .. name)) ~= 0 -- a key of another type may have them
 end
 
--- The last minute whose messages are in the schedule or on their way there; it does not decrease. Only later minutes get buckets, so that until a
--- bucket is promoted all messages of its minute are in it, also after the clock was set back. The key expires after a day without use. A horizon that is more than a
--- day ahead is another program's, or the clock was set back by more: it is overwritten, because no minute up to it would get a bucket.
+-- The last minute whose messages are in the schedule or on their way there; it does not decrease. Only later minutes get buckets, so that
+-- until a bucket is promoted all messages of its minute are in it, also after the clock was set back. The key expires after a day without
+-- use. A horizon that is more than a day ahead is another program's, or the clock was set back by more: it is overwritten, because no
+-- minute up to it would get a bucket.
 local MOST_AHEAD = 1440
 local function horizonOf(wheel, now)
   local key, horizon = wheelKey(wheel, 'horizon'), math.floor((now + LEAD) / MINUTE)
