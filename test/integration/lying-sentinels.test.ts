@@ -42,13 +42,22 @@ async function startFakes(tableOf: (socket: Socket) => (command: string) => stri
 const startFake = (replies: Readonly<Record<string, string>>): Promise<number> =>
   startFakes(() => (command) => replies[command])
 
+/** The channels to which a client subscribes on a connection to a sentinel, in this order. */
+const CHANNELS = ['+switch-master', '+monitor']
+
 const startSentinel = (masterPort: number): Promise<number> =>
-  startFake({
-    HELLO: "-ERR unknown command 'HELLO'\r\n",
-    'SENTINEL GET-MASTER-ADDR-BY-N': `*2\r\n${bulk('127.0.0.1')}${bulk(String(masterPort))}`,
-    'SENTINEL SENTINELS': '*0\r\n',
-    SUBSCRIBE: `*3\r\n${bulk('subscribe')}${bulk('+switch-master')}:1\r\n`,
-    PING: '+PONG\r\n',
+  startFakes(() => {
+    const channels = CHANNELS.values()
+    return (command) => {
+      const replies: Record<string, string> = {
+        HELLO: "-ERR unknown command 'HELLO'\r\n",
+        'SENTINEL GET-MASTER-ADDR-BY-N': `*2\r\n${bulk('127.0.0.1')}${bulk(String(masterPort))}`,
+        'SENTINEL SENTINELS': '*0\r\n',
+        PING: '+PONG\r\n',
+      }
+      if (command !== 'SUBSCRIBE') return replies[command]
+      return `*3\r\n${bulk('subscribe')}${bulk(String(channels.next().value))}:1\r\n`
+    }
   })
 
 const startReplica = (): Promise<number> =>
@@ -117,6 +126,7 @@ class Sentinels {
   #start(at: number): Promise<number> {
     return startFakes((socket) => {
       let [isSubscriber, isResp3] = [false, false]
+      const channels = CHANNELS.values()
       return (command) => {
         if (command === 'SUBSCRIBE') {
           isSubscriber = true
@@ -132,10 +142,10 @@ class Sentinels {
           HELLO: isResp3 ? `%1\r\n${bulk('proto')}:3\r\n` : "-ERR unknown command 'HELLO'\r\n",
           'SENTINEL GET-MASTER-ADDR-BY-N': `*2\r\n${bulk('127.0.0.1')}${bulk(port)}`,
           'SENTINEL SENTINELS': '*0\r\n',
-          SUBSCRIBE: `${isResp3 ? '>' : '*'}3\r\n${bulk('subscribe')}${bulk('+switch-master')}:1\r\n`,
           PING: isSubscriber && !isResp3 ? `*2\r\n${bulk('pong')}${bulk('')}` : '+PONG\r\n',
         }
-        return replies[command]
+        if (command !== 'SUBSCRIBE') return replies[command]
+        return `${isResp3 ? '>' : '*'}3\r\n${bulk('subscribe')}${bulk(String(channels.next().value))}:1\r\n`
       }
     })
   }

@@ -2,8 +2,9 @@ import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
 
 /**
- * Refuses a connection that is at another database than its options say: with a wrong byte in its SELECT, all calls would succeed there. Redis before 6.2
- * and users without the right to `CLIENT INFO` do not answer, and are not compared. Asks nothing for database 0, for which ioredis sends no SELECT.
+ * Refuses a connection that is at another database than its options say: with a wrong byte in its SELECT, all calls would succeed
+ * there. Redis before 6.2 and users without the right to `CLIENT INFO` do not answer, and are not compared. Asks nothing for
+ * database 0, for which ioredis sends no SELECT.
  */
 export async function assertDatabase(redis: Redis): Promise<void> {
   const wanted = redis.options.db ?? 0

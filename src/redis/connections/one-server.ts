@@ -18,8 +18,8 @@ const MOST_MOVES = 5
 /** How often the client follows a server in this way without a quiet minute: a balancer of two servers can send all new connections to the one that has fewer. */
 const MOST_FOLLOWS = 1
 /**
- * The client then compares them again when no connection has led elsewhere for `QUIET_MS`, twice as long each time, for as long as it stops comparing within
- * this time again; and after this time in any case.
+ * The client then compares them again when no connection has led elsewhere for `QUIET_MS`, or after this time in any case. If it stops
+ * comparing within this time again, the quiet must last twice as long.
  */
 const IGNORE_MS = 3_600_000
 

@@ -179,7 +179,7 @@ class ReplyGuard {
     return true
   }
 
-  /** Whether the command has the acknowledged channel. Redis acknowledges channels in their order; after a wrong byte in a request, another one. */
+  /** Whether the acknowledged channel is the next one of the command, which it is not after a wrong byte in the request. */
   #wasAsked(): boolean {
     const command = this.#internals.commandQueue.peekAt(0)?.command
     if (command !== this.#subscribing) this.#acknowledged = 0

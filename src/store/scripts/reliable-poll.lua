@@ -61,7 +61,8 @@
 --
 -- returns {now in ms with fractions, when something becomes visible next or "", subscribers of the channel, visibility in ms, how many
 --   came back, expired, became dead letters, for how many repeats the caller has to prepare the next message, the first key of another
---   type and the server's error or "", how many members of schedules were moved, removed or put off, for each of those repeats two: its name,
+--   type and the server's error or "", how many members of schedules were moved, removed or put off and how many records
+--   without a message or place were found, for each of those repeats two: its name,
 --   its value or nil where that is too large; then for messages of one priority and number of
 --   attempts that follow each other: the priority, "<attempts> <token>", or "<attempts> ~<token>" where it must be extended as begun
 --   before it is handled, how many they are, and for each of them three: its id, when it became visible, record}
@@ -244,7 +245,7 @@ end
 -- also in a poll that finds nothing, so that old dead letters are dropped without a new one
 local dropped
 if deadLettered > 0 or handed == 0 then dropped = dropDead(config, dead, deadLettered, now) end
-local areLeft = false
+local found = 0 -- records whose message or place was deleted
 if left or dropped or handed == 0 and settings.keepCompleted then
 -- include shared/batches.lua
 
@@ -255,9 +256,10 @@ if left or dropped or handed == 0 and settings.keepCompleted then
     leaveBatches(batches, left.expired, 'expired')
     leaveBatches(batches, left.dead, 'dead')
     leaveBatches(batches, left.removed, 'removed')
-    if handed == 0 then areLeft = lookAtBatches(batches) end
+    if handed == 0 then found = lookAtBatches(batches) end
   end
-  if handed == 0 and settings.keepCompleted and lookAtCompleted(KEYS.completed, KEYS.completedAt) then areLeft = true end
+  if handed == 0 and settings.keepCompleted then found = found + lookAtCompleted(KEYS.completed, KEYS.completedAt) end
+  changed = changed + found
   if dropped then
     leaveBatches({key = KEYS.deadBatches, at = KEYS.deadBatchesAt, messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS.deadInFlight, now = now, log = dead.log}, dropped, 'removed')
   end
@@ -306,7 +308,7 @@ local function nextTime()
     end
   end
   if looks and asideOf and aside.giveBackUnowned() then first = now end
-  if aside.isMore or areLeft then first = now end
+  if aside.isMore or found > 0 then first = now end
   local opens = window and opensAt(rate, window)
   if first and opens then first = math.max(first, opens) end
   return first and math.min(first, others or first) or others

@@ -1,8 +1,18 @@
 -- A step of reliable-poll.lua for polls that found nothing: looks at some records, at random, whose message or place another program has deleted. Counts out
 -- messages of batches that the queue does not have any more, so that their batches finish. Gives records of completed messages and of finished batches their
--- places back, by their times, so that they are removed in their turn. Returns whether it found any: then there can be more.
-local function someOf(key)
-  return namesOf(16, function(many) return redis.pcall('HRANDFIELD', key, -many) end, 1, true)
+-- places back, by their times, so that they are removed in their turn. The functions return how many they found: with any there can be more.
+local PAGES, FEW = 8, 16
+
+-- Calls `look`, which returns whether a record is such a one, for a page of fields; for another page while most are.
+local function lookAtSome(key, look)
+  local found = 0
+  for n = 1, PAGES do
+    for _, field in ipairs(namesOf(FEW, function(many) return redis.pcall('HRANDFIELD', key, -many) end, 1, true)) do
+      if look(field) then found = found + 1 end
+    end
+    if found < n * FEW / 2 or isOver() then break end
+  end
+  return found
 end
 
 local function isIn(places, name)
@@ -16,31 +26,29 @@ end
 
 -- Runs after what ended in this poll has left its batches.
 local function lookAtBatches(batches)
-  local isFound, gone = false, {}
-  for _, field in ipairs(someOf(batches.key)) do
+  local gone, isGone = {}, {}
+  local found = lookAtSome(batches.key, function(field)
     local kind, name = string.sub(field, 1, 1), string.sub(field, 2)
-    if kind == 'm' and #name <= 576 and redis.call('HEXISTS', messages, name) == 0 and redis.call('HSTRLEN', batches.key, field) <= LONGEST_BATCH then
-      gone[#gone + 1], isFound = name, true
-    elseif kind == 'b' and #name <= LONGEST_BATCH and not isIn(batches.at, name) then
-      local batch = readBatch(batches, name)
-      if batch and batch.state == 'f' and place(batches.at, name, batch.finished) then isFound = true end
+    if kind == 'm' then
+      if #name > 576 or isGone[name] or redis.call('HEXISTS', messages, name) == 1 or redis.call('HSTRLEN', batches.key, field) > LONGEST_BATCH then return false end
+      gone[#gone + 1], isGone[name] = name, true
+      return true
     end
-  end
+    if kind ~= 'b' or #name > LONGEST_BATCH or isIn(batches.at, name) then return false end
+    local batch = readBatch(batches, name)
+    return batch and batch.state == 'f' and place(batches.at, name, batch.finished)
+  end)
   leaveBatches(batches, gone, 'removed')
-  return isFound
+  return found
 end
 
 local function lookAtCompleted(completed, completedAt)
   local records, places = redis.pcall('HLEN', completed), redis.pcall('ZCARD', completedAt)
-  if type(records) ~= 'number' or type(places) ~= 'number' or records <= places then return false end
-  local isFound = false
-  for _, id in ipairs(someOf(completed)) do
-    if bytes > BYTES then break end
-    if not isIn(completedAt, id) then
-      local record = redis.call('HGET', completed, id)
-      bytes = bytes + #record
-      if place(completedAt, id, string.match(string.sub(record, 1, 17), '^(%d+),')) then isFound = true end
-    end
-  end
-  return isFound
+  if type(records) ~= 'number' or type(places) ~= 'number' or records <= places then return 0 end
+  return lookAtSome(completed, function(id)
+    if bytes > BYTES or isIn(completedAt, id) then return false end
+    local record = redis.call('HGET', completed, id)
+    bytes = bytes + #record
+    return place(completedAt, id, string.match(string.sub(record, 1, 17), '^(%d+),'))
+  end)
 end
