@@ -241,9 +241,9 @@ export class RedelayedClient {
   }
 
   /**
-   * Redisson's `RDelayedQueue` for a destination of this client; it encodes with the destination's codec. From now on this
-   * client delivers the queue's due messages, until every object returned for the queue is destroyed. With `layout: 'wheel'` the type of the
-   * object is `WheelQueue`, which has only the methods that work there.
+   * Redisson's `RDelayedQueue` for a destination of this client; it encodes with the destination's codec. From now on this client delivers
+   * the queue's due messages, until every object returned for the queue is destroyed. With `layout: 'wheel'` the type of the object is
+   * `WheelQueue`, which has only the methods that work there.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the destination is not a queue of this client, or an option is unknown or wrong
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
@@ -314,8 +314,8 @@ export class RedelayedClient {
   }
 
   /**
-   * One reliable queue made of several, whose keys are in different slots, so that all masters of a cluster have a part of it. A message is in
-   * the shard of its id; see docs/sharded-reliable-queue.md.
+   * One reliable queue made of several, whose keys are in different slots, so that all masters of a cluster have a part of it. A message is
+   * in the shard of its id; see docs/sharded-reliable-queue.md.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: the name is empty or has `{` or `}`, or an option is unknown or wrong
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down
@@ -403,9 +403,9 @@ export class RedelayedClient {
   }
 
   /**
-   * Asks Redis whether it answers, for a health check; resolves with the milliseconds that the answer took. It proves that there is a connection,
-   * that the password is right and the data is loaded: in a cluster at every master, with Sentinel at the master. It does not prove that
-   * the server accepts writes.
+   * Asks Redis whether it answers, for a health check; resolves with the milliseconds that the answer took. It proves that there is a
+   * connection, that the password is right and the data is loaded: in a cluster at every master, with Sentinel at the master. It does not
+   * prove that the server accepts writes.
    *
    * @throws ConnectionError `ERR_CONNECTION`: no answer within `timeout` (default 5 seconds, at most what a call may take)
    * @throws AuthError `ERR_AUTH`: the password is missing or wrong, or the user may not call `PING`

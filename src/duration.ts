@@ -1,6 +1,8 @@
 import { InvalidArgumentError, inQuotes } from './errors.js'
 
-/** A time span: whole milliseconds, or a text of a number and its unit (`ms`, `s`, `m`, `h` or `d`): `'500ms'`, `'1.5s'`, `'15m'`, `'2h'`. */
+/**
+ * A time span: whole milliseconds, or a text of a number and its unit (`ms`, `s`, `m`, `h` or `d`): `'500ms'`, `'1.5s'`, `'15m'`, `'2h'`.
+ */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 /** The type of an option's value once its durations are converted to milliseconds. */

@@ -19,7 +19,10 @@ export class RedelayedError extends Error {
   readonly code: string
   /** The queue as the caller named it, where the error concerns one. */
   queue: string | undefined
-  /** The method that the application called, such as `'offer'`, or `'batch.close'` of a batch. Undefined where no call waits for the work that failed. */
+  /**
+   * The method that the application called, such as `'offer'`, or `'batch.close'` of a batch. Undefined where no call waits for the work
+   * that failed.
+   */
   operation: string | undefined
 
   constructor(code: string, message: string, details: ErrorDetails = {}) {
@@ -278,8 +281,9 @@ const LOST = {
 } as const
 
 /**
- * A message or a batch that a call waited for was not completed. `reason`: `'timeout'`: the time of the call was over first; `'dead'`: it is a dead letter, and
- * `failure` says why; `'gone'`: it was removed, has expired, was moved, or was completed so long ago that the queue no longer keeps it.
+ * A message or a batch that a call waited for was not completed. `reason`: `'timeout'`: the time of the call was over first; `'dead'`: it
+ * is a dead letter, and `failure` says why; `'gone'`: it was removed, has expired, was moved, or was completed so long ago that the queue
+ * no longer keeps it.
  */
 export class NotCompletedError extends RedelayedError {
   readonly reason: 'timeout' | 'dead' | 'gone'

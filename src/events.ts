@@ -231,8 +231,9 @@ export class EventHub {
   }
 
   /**
-   * From now on the events of a queue's messages come from this source, until `end`. Several sources give the same events, one earlier than the other:
-   * each event is emitted once. A source that goes back follows a stream that began anew, and its events are emitted from there on.
+   * From now on the events of a queue's messages come from this source, until `end`. Several sources give the same events, one earlier than
+   * the other: each event is emitted once. A source that goes back follows a stream that began anew, and its events are emitted from there
+   * on.
    */
   fromAll(queue: string): {
     emit: (position: EventPosition, events: readonly QueueEvent[]) => void

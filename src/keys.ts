@@ -15,7 +15,10 @@ export interface QueueKeys {
   readonly quarantine: string
   /** STRING: which client leads, and until when. It expires after at most 25 ms. */
   readonly leader: string
-  /** ZSET of the minutes for which messages lie in buckets; score = when the bucket is promoted. The scripts compute the keys of the buckets. */
+  /**
+   * ZSET of the minutes for which messages lie in buckets; score = when the bucket is promoted. The scripts compute the keys of the
+   * buckets.
+   */
   readonly wheel: string
   /** STRING: the last minute whose messages are in the schedule or on their way there. It expires after a day. */
   readonly horizon: string
@@ -57,7 +60,9 @@ export interface ReliableKeys {
   readonly groups: string
   /** ZSET of the groups that are paused, in the order of their bytes. */
   readonly groupPauses: string
-  /** ZSET of the tasks that are paused; score = the number of each, by which its messages are set aside, 1,000 more while they come back. */
+  /**
+   * ZSET of the tasks that are paused; score = the number of each, by which its messages are set aside, 1,000 more while they come back.
+   */
   readonly taskPauses: string
   /** HASH of batches: the batch of a message, the counts of a batch, and its last message. */
   readonly batches: string

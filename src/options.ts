@@ -10,11 +10,14 @@ export interface Tuning {
   readonly clock?: 'redis' | 'local' | undefined
   /** How often each queue is transferred regardless of messages and timers. 100 to 3,600,000; default 5,000. */
   readonly sweepInterval?: Duration | undefined
-  /** How often the subscriber connection is pinged, to notice a half-open socket, and each sentinel is asked for the master. 100 to 3,600,000; default 10,000. */
+  /**
+   * How often the subscriber connection is pinged, to notice a half-open socket, and each sentinel is asked for the master. 100 to
+   * 3,600,000; default 10,000.
+   */
   readonly pingInterval?: Duration | undefined
   /**
-   * How long opening a connection may take, from the search for the server to the last answer that it needs, before the client tries anew; and
-   * how long a call may wait for a connection before it rejects. 10 to 600,000; default 10,000.
+   * How long opening a connection may take, from the search for the server to the last answer that it needs, before the client tries anew;
+   * and how long a call may wait for a connection before it rejects. 10 to 600,000; default 10,000.
    */
   readonly connectTimeout?: Duration | undefined
   /** How long the server may be silent while it owes a reply, before the connection is replaced. 100 to 600,000; default 10,000. */
@@ -27,8 +30,9 @@ export interface Tuning {
    */
   readonly entryFormat?: 'Bc0Lc0' | 'dLc0' | undefined
   /**
-   * Whether turns of the event loop take the last fraction of a millisecond before a due time, because a timer of Node can be a millisecond late. Only a client that serves
-   * a queue alone, or got its last messages, does so, for up to 2 % of its time; beyond that, it uses timers. Default true.
+   * Whether turns of the event loop take the last fraction of a millisecond before a due time, because a timer of Node can be a millisecond
+   * late. Only a client that serves a queue alone, or got its last messages, does so, for up to 2 % of its time; beyond that, it uses
+   * timers. Default true.
    */
   readonly fineWaits?: boolean | undefined
   /** Whether `take()`, `poll(timeout)` and the iterator also transfer due messages of their queue. Default true. */

@@ -11,7 +11,10 @@ const CUT = '…'
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u115f\u1160\u3164\uffa0]/gu
 const LINE_BREAKS = /[\t\r\n\u2028\u2029]+/g
 
-/** The texts after which Redis quotes the arguments of a command, such as passwords and payloads, msgpackr the bytes read, and ioredis a reply. */
+/**
+ * The texts after which Redis quotes the arguments of a command, such as passwords and payloads, msgpackr the bytes read, and ioredis a
+ * reply.
+ */
 const BEFORE_EXCERPT = [', with args beginning with:', ' end of buffer not reached ', ' Last reply: ', ' Last error: ']
 /** How Node's message for a refused option begins; the quoted value follows. */
 const NODE_OPTION = /The (?:"|argument '|property ')/

@@ -14,8 +14,8 @@ export function parseShards(options: RawOptions): number | null {
 }
 
 /**
- * The queue to change: all shards of a sharded queue, also those without keys yet, because only the queue's processes know how many there are.
- * `otherwise` is advice for the name of another queue.
+ * The queue to change: all shards of a sharded queue, also those without keys yet, because only the queue's processes know how many there
+ * are. `otherwise` is advice for the name of another queue.
  */
 export async function wholeQueue(
   { reliable, sharded, access }: Session,

@@ -85,8 +85,8 @@ const NEVER_NEW = 7
 const BEFORE_OLD_PAYLOADS = 10
 
 /**
- * Lengths are exact. An entry in which both lengths fit is of the old format, unless its id is short: a payload can be made to look like the end of a header, whereas
- * a longer id has the length of the old format by chance only, one of 2^64 for random bits.
+ * Lengths are exact. An entry in which both lengths fit is of the old format, unless its id is short: a payload can be made to look like
+ * the end of a header, whereas a longer id has the length of the old format by chance only, one of 2^64 for random bits.
  */
 function layoutOf(entry: Buffer): Layout | undefined {
   const idBytes = entry[0]

@@ -11,9 +11,9 @@ import {
 import { withoutShard } from './sharded-ticket.js'
 
 /**
- * The result of `offer`: 20, 24, (old entries) 26, (`layout: 'wheel'`) 27 or (`unguessableTickets`) 31, 34 or 35 URL-safe characters that name
- * one pending message of one queue. It stays valid until the message is delivered, cancelled or rescheduled (which gives a new one). Tickets of a sharded
- * queue begin with the number of the shard and a dot.
+ * The result of `offer`: 20, 24, (old entries) 26, (`layout: 'wheel'`) 27 or (`unguessableTickets`) 31, 34 or 35 URL-safe characters that
+ * name one pending message of one queue. It stays valid until the message is delivered, cancelled or rescheduled (which gives a new one).
+ * Tickets of a sharded queue begin with the number of the shard and a dot.
  */
 export type Ticket = string
 

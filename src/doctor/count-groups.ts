@@ -13,8 +13,8 @@ const PAGE = 100
 const NONE: GroupCountReply = { visible: 0, delayed: 0, inFlight: 0, delivered: 0, paused: false }
 
 /**
- * Counts the first `limit` groups, at most 1,000, of those that have messages, or had some lately, and of the paused ones; or of the paused ones
- * only. `isAll`: there are no others.
+ * Counts the first `limit` groups, at most 1,000, of those that have messages, or had some lately, and of the paused ones; or of the paused
+ * ones only. `isAll`: there are no others.
  */
 export async function countGroups(
   sender: Sender,

@@ -42,8 +42,8 @@ const SHARE = 0.25
 /**
  * Examines the servers and the named queues, or all queues; changes nothing.
  *
- * @param withinMs after this time it begins with no other queue. The search for queues takes at most half of it. The order of the queues is then random,
- * so that each run leaves out other queues
+ * @param withinMs after this time it begins with no other queue. The search for queues takes at most half of it. The order of the queues is
+ *   then random, so that each run leaves out other queues
  */
 export async function examine(
   access: Access,

@@ -22,15 +22,18 @@ export interface BucketsState {
 }
 
 const MINUTE_MS = 60_000
-/** Without a search for keys only these minutes are examined: buckets are named by their minutes, so those of a time can be found without the wheel. */
+/**
+ * Without a search for keys only these minutes are examined: buckets are named by their minutes, so those of a time can be found without
+ * the wheel.
+ */
 const BACK = 24 * 60
 const AHEAD = 30 * 24 * 60
 const MOST_EXPIRING = 1_000
 export const MOST_WRONG = 1_000
 
 /**
- * Examines the buckets that a search has found, or those of the last day and of the next 30 days, until the time is over. With `restore` it puts into the wheel
- * what it lacks.
+ * Examines the buckets that a search has found, or those of the last day and of the next 30 days, until the time is over. With `restore` it
+ * puts into the wheel what it lacks.
  */
 export async function inspectBuckets(
   sender: Sender,

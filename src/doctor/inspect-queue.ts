@@ -70,7 +70,10 @@ export const PAGE = 250
 const IDS_AT_ONCE = 1_000_000
 /** The most suspects in memory. */
 const MOST_SUSPECTS = 10_000
-/** The recheck of suspects has at least this time, even if the time of the examination is over: without it each suspect would be reported as "perhaps". */
+/**
+ * The recheck of suspects has at least this time, even if the time of the examination is over: without it each suspect would be reported as
+ * "perhaps".
+ */
 const LEAST_RECHECK_MS = 1_000
 
 export type OnProgress = (entries: number) => void
@@ -185,9 +188,9 @@ type Comparison = Pick<
 >
 
 /**
- * Compares the order list with the schedule. The ids of a long list do not fit into memory, so the list is walked once for each
- * share of them. Both change meanwhile, so missing entries are only suspects. With a limit the list gets half of the time, so that some of the schedule
- * is read in any case; with a part of the list no entry is a suspect.
+ * Compares the order list with the schedule. The ids of a long list do not fit into memory, so the list is walked once for each share of
+ * them. Both change meanwhile, so missing entries are only suspects. With a limit the list gets half of the time, so that some of the
+ * schedule is read in any case; with a part of the list no entry is a suspect.
  */
 export async function inspectBoth(
   sender: Sender,

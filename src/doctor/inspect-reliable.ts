@@ -359,8 +359,8 @@ function ruleOf(name: Buffer, value: Buffer, maxPayloadBytes: number): [rule?: T
 }
 
 /**
- * Repeats whose next message is prepared later than at the first tick after now. Only another program, or a clock that was set back, does that, and
- * no poll finds such a repeat before its time.
+ * Repeats whose next message is prepared later than at the first tick after now. Only another program, or a clock that was set back, does
+ * that, and no poll finds such a repeat before its time.
  */
 async function stoppedOf(
   sender: Sender,

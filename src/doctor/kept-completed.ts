@@ -34,7 +34,10 @@ const FIRST_PAGE = 4
 const MOST_PAGE = 64
 const SMALL = 4_096
 
-/** Reads `limit` completed messages, the latest first, after the first `skip`. About 8 MiB of results at most, except for a larger first one. */
+/**
+ * Reads `limit` completed messages, the latest first, after the first `skip`. About 8 MiB of results at most, except for a larger first
+ * one.
+ */
 export async function keptCompleted(
   sender: Sender,
   names: readonly string[],

@@ -4,11 +4,16 @@ import { MAX_VISIBILITY_MS } from '../reliable/visibility.js'
 import { asInteger } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
 
-/** How many entries of a reliable queue have a time that is still to come, where clients write only times that have passed: another program wrote it, or a clock was ahead. */
+/**
+ * How many entries of a reliable queue have a time that is still to come, where clients write only times that have passed: another program
+ * wrote it, or a clock was ahead.
+ */
 export interface TimesAhead {
   /** Messages that are said to be completed more than an hour later than now. */
   readonly completed: number
-  /** Batches that are said to have finished more than an hour later than now: of many that finish at once each has a millisecond of its own. */
+  /**
+   * Batches that are said to have finished more than an hour later than now: of many that finish at once each has a millisecond of its own.
+   */
   readonly batches: number
   /** Of a queue of dead letters: those that are visible in more than 365 days. Its consumers may give them back with a shorter delay. */
   readonly dead: number

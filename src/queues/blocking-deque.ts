@@ -122,7 +122,10 @@ export class BlockingDeque<T = unknown>
    * ```
    */
   poll(): Promise<T | null>
-  /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at once. */
+  /**
+   * Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at
+   * once.
+   */
   poll(timeout: Duration, options?: TakeOptions): Promise<T | null>
   poll(timeout: Duration, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   poll(...args: PollArguments): Promise<T | null> {

@@ -44,7 +44,8 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
   /**
    * Appends a value.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -88,7 +89,10 @@ export class BlockingQueue<T = unknown> extends ListQueue<T> {
    * ```
    */
   poll(): Promise<T | null>
-  /** Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at once. */
+  /**
+   * Takes the first element, waiting at most `timeout` (milliseconds unless a unit is given); `null` when the time is over. `0` returns at
+   * once.
+   */
   poll(timeout: Duration, options?: TakeOptions): Promise<T | null>
   poll(timeout: Duration, unit?: TimeUnit, options?: TakeOptions): Promise<T | null>
   poll(...args: PollArguments): Promise<T | null> {

@@ -12,12 +12,12 @@ export const LAYOUTS: readonly Layout[] = ['redisson', 'compact', 'wheel']
 
 export interface DelayedQueueOptions {
   /**
-   * `'redisson'` (default) is Redisson's exact layout: all methods of Java's RDelayedQueue see these entries, at the price of a
-   * walk through the order list for every message that is not delivered in offer order. `'compact'` leaves that list out:
-   * every operation is O(log N) and takes less memory; Java still delivers and takes the messages, but its `size`,
-   * `readAll` and `poll` on the delayed queue do not see them. `'wheel'` is for many messages that are due much later: they are in lists, one per
-   * minute, until shortly before their minute, and take about half the memory of `'compact'`; then clients of this package, but not of Java, move them
-   * to the schedule. Methods that read or take pending messages, and methods that expire, rename or copy a queue, reject.
+   * `'redisson'` (default) is Redisson's exact layout: all methods of Java's RDelayedQueue see these entries, at the price of a walk
+   * through the order list for every message that is not delivered in offer order. `'compact'` leaves that list out: every operation is
+   * O(log N) and takes less memory; Java still delivers and takes the messages, but its `size`, `readAll` and `poll` on the delayed queue
+   * do not see them. `'wheel'` is for many messages that are due much later: they are in lists, one per minute, until shortly before their
+   * minute, and take about half the memory of `'compact'`; then clients of this package, but not of Java, move them to the schedule.
+   * Methods that read or take pending messages, and methods that expire, rename or copy a queue, reject.
    */
   readonly layout?: 'redisson' | 'compact' | 'wheel' | undefined
   /**

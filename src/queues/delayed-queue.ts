@@ -92,13 +92,15 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   }
 
   /**
-   * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis
-   * accepted it. Resolves when Redis has the message, with the ticket to cancel or reschedule it. The client sends all offers of one turn of the event
+   * Adds a message that will be delivered `delay` (milliseconds unless a unit is given; whole, at least 0) after Redis accepted it.
+   * Resolves when Redis has the message, with the ticket to cancel or reschedule it. The client sends all offers of one turn of the event
    * loop together at its end.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been accepted
-   * @throws DurabilityError `ERR_DURABILITY`: the message was accepted, but did not reach its durability in time; the error carries the ticket
+   * @throws DurabilityError `ERR_DURABILITY`: the message was accepted, but did not reach its durability in time; the error carries the
+   *   ticket
    * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: the server does not have what `durability` needs: nothing was sent
    *
    * @example
@@ -138,8 +140,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * Adds many messages in few round trips; resolves with their tickets in order. All items are checked and encoded before
    * anything is sent. Messages are independent: some may be accepted and others not.
    *
-   * @throws OfferAllError `ERR_OFFER_ALL`: names the items that were not accepted, and has the tickets of the others; with `durability` also
-   *   those that were accepted but did not reach their durability, with a DurabilityError `ERR_DURABILITY` that has the ticket
+   * @throws OfferAllError `ERR_OFFER_ALL`: names the items that were not accepted, and has the tickets of the others; with `durability`
+   *   also those that were accepted but did not reach their durability, with a DurabilityError `ERR_DURABILITY` that has the ticket
    *
    * @example
    * ```ts
@@ -245,9 +247,10 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   }
 
   /**
-   * How many messages are pending. With `layout: 'redisson'` it counts the order list, as Redisson does; with the others the schedule and the lists by
-   * minute that objects with `'wheel'` have filled, 500 lists at one moment. The count of the lists is approximate: it is too low while a minute with
-   * cancelled messages is being moved to the schedule, and after a cancel of a message that was lost; a repeated offer counts twice.
+   * How many messages are pending. With `layout: 'redisson'` it counts the order list, as Redisson does; with the others the schedule and
+   * the lists by minute that objects with `'wheel'` have filled, 500 lists at one moment. The count of the lists is approximate: it is too
+   * low while a minute with cancelled messages is being moved to the schedule, and after a cancel of a message that was lost; a repeated
+   * offer counts twice.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -356,8 +359,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   }
 
   /**
-   * What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing. With `layout: 'wheel'` the count of the lists
-   * by minute is approximate, as that of `size()`.
+   * What the queue holds and how late it is, counted at one moment, in O(log N). Changes nothing. With `layout: 'wheel'` the count of the
+   * lists by minute is approximate, as that of `size()`.
    *
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
@@ -374,8 +377,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   }
 
   /**
-   * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets.
-   * Works with every layout; with `'wheel'` it lists only the next minute, because later messages are not sorted. Unreadable messages are left out and
+   * The next `limit` (1 to 10,000; default 100) pending messages, the earliest due first, with their due times and tickets. Works with
+   * every layout; with `'wheel'` it lists only the next minute, because later messages are not sorted. Unreadable messages are left out and
    * reported by an `error` event.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
@@ -396,7 +399,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -413,7 +417,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * Whether a message of each of `values` is pending. Equal values need only one message; for no values the answer is true. Walks
    * the schedule, page by page.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -472,7 +477,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
   /**
    * Removes every pending message that equals one of `values`; resolves with whether there was any. Walks the schedule, page by page.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -491,7 +497,8 @@ export class DelayedQueue<T = unknown> implements KeyedObject<T> {
    * Removes every pending message that equals none of `values` (at most 10,000 different ones), so that it will not be
    * delivered; resolves with whether there was any. Walks the schedule, page by page.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: there are more than 10,000 different values
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out

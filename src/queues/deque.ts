@@ -42,7 +42,8 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /**
    * Puts values in front, one after the other: the last one given is the first element.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -58,7 +59,8 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /**
    * Appends values, in their order.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -74,7 +76,8 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /**
    * As `addFirst`, if the deque is not empty; resolves with its new size, 0 when it was empty.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -91,7 +94,8 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /**
    * As `addLast`, if the deque is not empty; resolves with its new size, 0 when it was empty.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -107,7 +111,8 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /**
    * Puts a value in front. Always true, as in Java.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -122,7 +127,8 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /**
    * Appends a value. Always true, as in Java.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -295,7 +301,8 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /**
    * Removes the first element with the same encoded bytes as `value`; resolves with whether there was one.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -310,7 +317,8 @@ export class Deque<T = unknown> extends ListQueue<T> implements Queue<T> {
   /**
    * Removes the last element with the same encoded bytes as `value`; resolves with whether there was one.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example

@@ -34,8 +34,8 @@ export class ListElements<T> {
   }
 
   /**
-   * Takes up to `max` elements at an end, the nearest to it first; none if no readable one is found before `until`, by the monotonic clock (default: the
-   * end of the call's time).
+   * Takes up to `max` elements at an end, the nearest to it first; none if no readable one is found before `until`, by the monotonic clock
+   * (default: the end of the call's time).
    */
   drain(end: End, max: number, until: number = this.#until): Promise<T[]> {
     return this.handle.trackOperation(() => this.drainWithin(end, max, until))

@@ -46,7 +46,8 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Appends a value. Always true, as in Java.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws WrongTypeError `ERR_WRONG_TYPE`: the key holds another type of value
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -78,7 +79,8 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Appends values in order; all are encoded before the first is sent. Resolves with whether there were any.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -155,7 +157,8 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Whether an element has the same encoded bytes as `value`. Walks the list, page by page.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -170,7 +173,8 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * How many elements are before the first with the same encoded bytes as `value`; -1 when there is none.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -186,7 +190,8 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Whether the list has an element of each of `values`. Equal values need only one element; for no values the answer is true.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -202,7 +207,8 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
   /**
    * Removes every element that equals one of `values`, value by value; resolves with whether there was any.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
    * @example
@@ -224,7 +230,8 @@ export abstract class ListQueue<T> implements KeyedObject<T> {
    * Removes every element that equals none of `values` (at most 10,000 different ones), page by page; resolves with whether
    * there was any. Elements appended meanwhile stay.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: one of the values cannot be encoded, or is too large;
+   *   nothing was sent
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: there are more than 10,000 different values
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *

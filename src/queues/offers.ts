@@ -167,8 +167,8 @@ export class Offers {
   }
 
   /**
-   * Adds entries; returns one ticket or error per item, in order. Entries enter the schedule in the order given, those with a date before all
-   * others. Their ids increase in the order given, so that entries of one due time are delivered in it.
+   * Adds entries; returns one ticket or error per item, in order. Entries enter the schedule in the order given, those with a date before
+   * all others. Their ids increase in the order given, so that entries of one due time are delivered in it.
    */
   async many(items: readonly PendingOffer[], wait?: Wait): Promise<(Ticket | RedelayedError)[]> {
     this.#waiting.flush() // earlier offers go first

@@ -11,8 +11,8 @@ interface Naming<O> {
 }
 
 /**
- * Wraps each method of a class so that its errors name the call: the queue, the method as `operation`, and the
- * callers. The errors of single items get the operation too. If methods call each other, the operation is the one that the application called.
+ * Wraps each method of a class so that its errors name the call: the queue, the method as `operation`, and the callers. The errors of
+ * single items get the operation too. If methods call each other, the operation is the one that the application called.
  */
 export function namesOperations<O extends object>(type: { readonly prototype: O }, naming: Naming<O> = {}): void {
   const as = new Map(Object.entries<string | undefined>(naming.as ?? {}))

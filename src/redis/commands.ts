@@ -77,8 +77,8 @@ export class Commands implements Sender {
   }
 
   /**
-   * After a shutdown has begun, calls are repeated for one more time limit only. Calls without `resend` are exempt: they are repeated only if they were certainly not carried
-   * out, and one of them may be putting a taken element back.
+   * After a shutdown has begun, calls are repeated for one more time limit only. Calls without `resend` are exempt: they are repeated only
+   * if they were certainly not carried out, and one of them may be putting a taken element back.
    */
   #mayRepeat(resend: CallOptions['resend']): boolean {
     return resend === undefined || performance.now() - this.#shutdownAt < this.#limit
@@ -219,8 +219,8 @@ export class Commands implements Sender {
   }
 
   /**
-   * The reply to the rest of a call, within the limit of the call. If bytes have arrived on a connection of this client when that time is over, the call waits on: the
-   * watchdog ends it when the connection falls silent.
+   * The reply to the rest of a call, within the limit of the call. If bytes have arrived on a connection of this client when that time is
+   * over, the call waits on: the watchdog ends it when the connection falls silent.
    */
   #answeredBy<T>(startedAt: number, client: Redis | Cluster, reply: Promise<T>): Promise<T> {
     if (this.#topology.watch !== undefined) return this.#limited(reply, startedAt)
@@ -353,7 +353,10 @@ export class Commands implements Sender {
     this.#underWay++
   }
 
-  /** Asks a server again that seems too old for reliable queues, for as long as the call may last. Resolves with the client, which can be another one by then. */
+  /**
+   * Asks a server again that seems too old for reliable queues, for as long as the call may last. Resolves with the client, which can be
+   * another one by then.
+   */
   async #unlessTooOld(startedAt: number, continues: boolean): Promise<Redis | Cluster> {
     if (await this.#topology.age.isTooOld(this.#msLeft(startedAt))) throw tooOldForReliable()
     return continues ? this.#connectedBy(startedAt) : this.#topology.commands()
@@ -406,7 +409,9 @@ function asUnknown(error: RedelayedError, address: string): RedelayedError {
   return new ConnectionError(why + error.message, 'unknown', { cause: error })
 }
 
-/** Whether a failed command may be sent again: if it met a closing socket or may be repeated, but not after a failed wait for a connection. */
+/**
+ * Whether a failed command may be sent again: if it met a closing socket or may be repeated, but not after a failed wait for a connection.
+ */
 function isRepeatable(thrown: unknown, error: RedelayedError, resend: Resend | undefined): boolean {
   if (thrown === error || !(error instanceof ConnectionError)) return false
   return resend !== undefined || error.outcome === 'not-applied'

@@ -29,7 +29,10 @@ export class KeptCommands {
     this.#address = address
   }
 
-  /** When the call that was registered first, and has no answer yet, began. Calls are in the order of their registration, not of their start. */
+  /**
+   * When the call that was registered first, and has no answer yet, began. Calls are in the order of their registration, not of their
+   * start.
+   */
   get oldest(): number | undefined {
     if (performance.now() - this.#unansweredSince > this.#limitMs) this.#unansweredSince = Infinity
     const [first] = this.#kept

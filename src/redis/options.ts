@@ -11,7 +11,10 @@ export interface HostAndPort {
   readonly port?: number | undefined
 }
 
-/** A client of the user: ioredis 5.9 or later, single node, Sentinel or Cluster. A structural type, because ioredis's types differ between majors. */
+/**
+ * A client of the user: ioredis 5.9 or later, single node, Sentinel or Cluster. A structural type, because ioredis's types differ between
+ * majors.
+ */
 export interface IoredisClient {
   readonly status: string
   readonly isCluster: boolean
@@ -22,7 +25,10 @@ export interface IoredisClient {
 
 /** The way to Redis: exactly one of `url`, `host`, `sentinels`, `cluster`, `replicated` or `redis`. */
 export interface ConnectOptions {
-  /** `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. The package does not read the environment: pass `process.env.REDIS_URL` yourself. */
+  /**
+   * `redis://[user[:password]@]host[:port][/database]`, `rediss://` for TLS. The package does not read the environment: pass
+   * `process.env.REDIS_URL` yourself.
+   */
   readonly url?: string | URL | undefined
   /** The server's name or address. Default `'127.0.0.1'`. */
   readonly host?: string | undefined

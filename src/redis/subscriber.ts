@@ -74,7 +74,9 @@ export class Subscriber {
     if (this.#listeners.delete(channel)) this.#change(channel)
   }
 
-  /** Drops the connection to a server that is no longer the master. A replica would pass messages on, but count only its own subscribers. */
+  /**
+   * Drops the connection to a server that is no longer the master. A replica would pass messages on, but count only its own subscribers.
+   */
   leave(isStale: IsStale): void {
     this.#connection.leave(isStale)
   }
@@ -190,7 +192,9 @@ export class Subscriber {
   }
 }
 
-/** Subscribes to channels. Redis refuses all channels of a command if the user has no right to one of them: then each is subscribed alone. */
+/**
+ * Subscribes to channels. Redis refuses all channels of a command if the user has no right to one of them: then each is subscribed alone.
+ */
 async function subscribeTo(redis: Redis, channels: readonly string[], refused: Map<string, AuthError>): Promise<void> {
   try {
     await redis.subscribe(...channels)

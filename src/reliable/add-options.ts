@@ -14,15 +14,17 @@ export type ExistingPolicy = 'keep' | 'replace' | 'postpone'
 export interface AddOptions {
   /** The message's id, unique in the queue. 1 to 512 bytes of UTF-8; default: a random one. */
   readonly id?: string | undefined
-  /** How many milliseconds after Redis accepted it the message becomes visible. Default: the `delay` of the queue's configuration, else 0. */
+  /**
+   * How many milliseconds after Redis accepted it the message becomes visible. Default: the `delay` of the queue's configuration, else 0.
+   */
   readonly delay?: Duration | undefined
   /** When the message becomes visible, by the Redis clock; at once when that has passed. Not together with `delay`. */
   readonly date?: Date | undefined
   /** The priority, the highest first. 0 to 9; default 0. */
   readonly priority?: number | undefined
   /**
-   * The message's group, such as a tenant, a customer or an API key. Groups take turns and have limits (`groupConcurrency`, `groupRateLimit`). 1 to 255 bytes of UTF-8; not
-   * together with a `priority`. Default: none; all messages without a group share one turn.
+   * The message's group, such as a tenant, a customer or an API key. Groups take turns and have limits (`groupConcurrency`,
+   * `groupRateLimit`). 1 to 255 bytes of UTF-8; not together with a `priority`. Default: none; all messages without a group share one turn.
    */
   readonly group?: string | undefined
   /** Texts by name that consumers get with the payload. At most 64 KiB together. */
@@ -42,8 +44,8 @@ export interface AddOptions {
    */
   readonly deduplicate?: { readonly by: 'id' | 'payload'; readonly forMs: Duration } | undefined
   /**
-   * The batch that counts the messages until they have ended: see `batch` of the queue. 1 to 255 bytes of UTF-8. An existing message that is kept or postponed stays in its
-   * batch. Not for sharded queues. Default: none.
+   * The batch that counts the messages until they have ended: see `batch` of the queue. 1 to 255 bytes of UTF-8. An existing message that
+   * is kept or postponed stays in its batch. Not for sharded queues. Default: none.
    */
   readonly batch?: string | undefined
   /**

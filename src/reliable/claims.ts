@@ -20,7 +20,10 @@ export interface PollOptions {
    * How long to wait for a message, in milliseconds; `Infinity` waits without end. Without it the call does not wait.
    */
   readonly timeout?: Duration | undefined
-  /** For how many milliseconds no other consumer gets the message. 1 millisecond to 365 days; default: the queue's configuration, else 30,000. */
+  /**
+   * For how many milliseconds no other consumer gets the message. 1 millisecond to 365 days; default: the queue's configuration, else
+   * 30,000.
+   */
   readonly visibilityTimeout?: Duration | undefined
   /** `'auto'` acknowledges the message before the call resolves: at most once. Default `'manual'`. */
   readonly acknowledge?: 'manual' | 'auto' | undefined
@@ -32,8 +35,8 @@ export interface PollManyOptions extends PollOptions {
   /** The most messages. 1 to 1,000. */
   readonly count: number
   /**
-   * The call takes no more messages once the taken ones have this many stored bytes. One script can exceed it, by up to 1 MiB or one message that is
-   * larger. 1 or more; default: no limit.
+   * The call takes no more messages once the taken ones have this many stored bytes. One script can exceed it, by up to 1 MiB or one
+   * message that is larger. 1 or more; default: no limit.
    */
   readonly maxBytes?: number | undefined
 }

@@ -38,22 +38,26 @@ export interface ReliableQueueConfig {
   /** How many milliseconds the queue keeps a dead letter at most, counted from when the message died. At least 1; default: for ever. */
   readonly keepDeadLettersFor?: Duration | null | undefined
   /**
-   * The most completed messages that the queue keeps, with their results, for `waitUntilFinished` and `getCompleted`; acknowledgements remove the oldest. 1 to 1,000,000;
-   * default: none.
+   * The most completed messages that the queue keeps, with their results, for `waitUntilFinished` and `getCompleted`; acknowledgements
+   * remove the oldest. 1 to 1,000,000; default: none.
    */
   readonly keepCompleted?: number | null | undefined
   /** How many milliseconds the queue keeps a completed message at most. At least 1; default: only `keepCompleted` limits it. */
   readonly keepCompletedFor?: Duration | null | undefined
   /** The most messages that consumers have at once, over all processes, including prefetched ones. 1 to 1,000,000; default: no limit. */
   readonly concurrency?: number | null | undefined
-  /** At most `max` deliveries in any period of `perMs` milliseconds, over all processes. 1 to 1,000,000 and 1 to 86,400,000; default: no limit. */
+  /**
+   * At most `max` deliveries in any period of `perMs` milliseconds, over all processes. 1 to 1,000,000 and 1 to 86,400,000; default: no
+   * limit.
+   */
   readonly rateLimit?: RateLimitConfig | null | undefined
   /** As `concurrency`, for each group of messages (`add(payload, { group })`). */
   readonly groupConcurrency?: number | null | undefined
   /** As `rateLimit`, for each group of messages. */
   readonly groupRateLimit?: RateLimitConfig | null | undefined
   /**
-   * The changes of messages that the queue keeps, for `changes` and `allEvents`. `false` or `null` (default): none; setting it deletes the kept ones.
+   * The changes of messages that the queue keeps, for `changes` and `allEvents`. `false` or `null` (default): none; setting it deletes the
+   * kept ones.
    */
   readonly changes?: ChangesConfig | false | null | undefined
 }

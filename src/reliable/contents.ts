@@ -179,7 +179,10 @@ function timesOf(state: MessageState | undefined, now: number, { from, to }: Spa
   return [least, state === 'visible' && to > now ? `${now}` : most]
 }
 
-/** The ranges of scores, including messages set aside for paused tasks: they are visible, and have scores after all times, a range for each task. */
+/**
+ * The ranges of scores, including messages set aside for paused tasks: they are visible, and have scores after all times, a range for each
+ * task.
+ */
 function withAsides(
   times: Times,
   tasks: readonly number[],

@@ -28,7 +28,9 @@ export interface ReliableIdentity<T> {
   readonly codec: Codec<T>
 }
 
-/** The identity of a queue. Its dead letters are named after the name in Redis, so that they are in the queue's slot whatever a mapper does. */
+/**
+ * The identity of a queue. Its dead letters are named after the name in Redis, so that they are in the queue's slot whatever a mapper does.
+ */
 export function identify<T>(name: string, rawName: string, codec: Codec<T>): ReliableIdentity<T> {
   return { name, rawName, codec, keys: reliableKeys(rawName), dead: reliableKeys(deadLettersOf(rawName)) }
 }

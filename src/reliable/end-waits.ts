@@ -37,15 +37,18 @@ interface Waiter {
 const TOGETHER = 100
 /** How much longer a call waits whose time is over before the first answer of Redis. */
 const FIRST_ANSWER_MS = 1_000
-/** The longest message that is read. No script of this package publishes a longer one; after one of another program the calls ask Redis again with the next sweep. */
+/**
+ * The longest message that is read. No script of this package publishes a longer one; after one of another program the calls ask Redis
+ * again with the next sweep.
+ */
 const MOST_TEXT = 4 * 1024 * 1024
 /** The most lines that a script publishes, and the longest line of an awaited id: to read four million characters takes long. */
 const MOST_LINES = 10_000
 const LONGEST_LINE = 2_000
 
 /**
- * The calls of one queue that wait until messages, or batches, have ended. A call asks Redis when it begins, when the channel is subscribed, when the
- * end of its message is announced, and with each sweep, so that a lost announcement does not make it wait for ever.
+ * The calls of one queue that wait until messages, or batches, have ended. A call asks Redis when it begins, when the channel is
+ * subscribed, when the end of its message is announced, and with each sweep, so that a lost announcement does not make it wait for ever.
  */
 export class EndWaits implements ServedQueue {
   readonly #params: EndWaitsParams

@@ -33,7 +33,9 @@ export interface BatchCounts {
   readonly finishedAt: number | null
 }
 
-/** The last message of a batch, with at most 8 KiB of payload and headers: it announces the end, and its consumer reads the rest elsewhere. */
+/**
+ * The last message of a batch, with at most 8 KiB of payload and headers: it announces the end, and its consumer reads the rest elsewhere.
+ */
 export interface LastBatchMessage<T> {
   /** The value that its consumer gets. */
   readonly payload: T
@@ -107,9 +109,9 @@ export class MessageBatch<T = unknown> {
   }
 
   /**
-   * Closes the batch: no more messages can be added to it. When the last of its messages has ended (completed, dead, expired or removed), or now if none is left, the
-   * batch is finished and `last` is added: once, whichever process ends that message. Closing again changes nothing and keeps the `last` of the first
-   * call, so a failed call can be repeated. Resolves with the counts.
+   * Closes the batch: no more messages can be added to it. When the last of its messages has ended (completed, dead, expired or removed),
+   * or now if none is left, the batch is finished and `last` is added: once, whichever process ends that message. Closing again changes
+   * nothing and keeps the `last` of the first call, so a failed call can be repeated. Resolves with the counts.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`: nothing was sent
    * @throws PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `last` is larger than 8 KiB or than the queue allows; nothing was changed
@@ -129,10 +131,11 @@ export class MessageBatch<T = unknown> {
   }
 
   /**
-   * Waits until the batch is finished, whichever processes handle its messages; resolves with its counts. One that is finished already resolves
-   * at once. The call asks Redis again when the end of the batch is published, and with every sweep.
+   * Waits until the batch is finished, whichever processes handle its messages; resolves with its counts. One that is finished already
+   * resolves at once. The call asks Redis again when the end of the batch is published, and with every sweep.
    *
-   * @throws NotCompletedError `ERR_NOT_COMPLETED`: `reason` is `'gone'` if there is no such batch, and `'timeout'` if the time was over first
+   * @throws NotCompletedError `ERR_NOT_COMPLETED`: `reason` is `'gone'` if there is no such batch, and `'timeout'` if the time was over
+   *   first
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: Redis could not be reached; a wait that has begun goes on when Redis is back
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down while the call waited

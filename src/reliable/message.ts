@@ -11,7 +11,10 @@ export interface NegativeOptions {
   readonly delay?: Duration | undefined
   /** Moves the message to the dead letters at once, or removes it if the queue keeps none. Default false. */
   readonly reject?: boolean | undefined
-  /** False: this delivery does not count as an attempt and is not in the history, because the message did not cause the failure. Default true. */
+  /**
+   * False: this delivery does not count as an attempt and is not in the history, because the message did not cause the failure. Default
+   * true.
+   */
   readonly countAttempt?: boolean | undefined
   /** The reason; its name and message are stored with the message. */
   readonly error?: unknown
@@ -20,8 +23,8 @@ export interface NegativeOptions {
 /** Options of an acknowledgement. */
 export interface AcknowledgeOptions {
   /**
-   * The result of the message for `waitUntilFinished`, encoded with the queue's codec; kept if the queue keeps completed messages (`keepCompleted`). `null`
-   * and `undefined` mean no result.
+   * The result of the message for `waitUntilFinished`, encoded with the queue's codec; kept if the queue keeps completed messages
+   * (`keepCompleted`). `null` and `undefined` mean no result.
    */
   readonly result?: unknown
 }
@@ -61,8 +64,8 @@ export class ReliableMessage<T = unknown> {
   /** @internal How many extensions are under way. */
   extensions = 0
   /**
-   * @internal The message was prefetched before and never begun: it may have killed its process when it was decoded or handled. So the worker begins it
-   * first, which counts the delivery, and decodes it only then.
+   * @internal The message was prefetched before and never begun: it may have killed its process when it was decoded or handled. So the
+   *   worker begins it first, which counts the delivery, and decodes it only then.
    */
   isSuspect: boolean
   readonly #actions: MessageActions
@@ -104,8 +107,9 @@ export class ReliableMessage<T = unknown> {
   }
 
   /**
-   * This delivery as a short text of URL-safe characters. With it, any process can acknowledge, give back or extend the message through a queue of
-   * the same name, such as after handing the message on over HTTP. It contains the message's id, and whoever has it can acknowledge the message.
+   * This delivery as a short text of URL-safe characters. With it, any process can acknowledge, give back or extend the message through a
+   * queue of the same name, such as after handing the message on over HTTP. It contains the message's id, and whoever has it can
+   * acknowledge the message.
    */
   get receipt(): string {
     return receiptOf(this)
@@ -129,7 +133,8 @@ export class ReliableMessage<T = unknown> {
   /**
    * Removes the message: it was handled. Resolves with false when it was not yours any more; then nothing was changed.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been removed
    *
    * @example
@@ -173,11 +178,13 @@ export class ReliableMessage<T = unknown> {
   }
 
   /**
-   * Reports the progress of the message: a number, or any value of at most 4,096 encoded bytes, which replaces the last one. Every process can read it with `get` and,
-   * if the queue keeps changes, with `changes` and the event `progress`. The progress stays with the message through redeliveries and in the dead letters, and is removed
-   * with the message. Resolves with false when the message was not yours any more; then nothing was changed.
+   * Reports the progress of the message: a number, or any value of at most 4,096 encoded bytes, which replaces the last one. Every process
+   * can read it with `get` and, if the queue keeps changes, with `changes` and the event `progress`. The progress stays with the message
+   * through redeliveries and in the dead letters, and is removed with the message. Resolves with false when the message was not yours any
+   * more; then nothing was changed.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was sent
    * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
    *
    * @example

@@ -180,7 +180,9 @@ export class Poller implements ServedQueue {
     )
   }
 
-  /** The error for a call whose time is over: without a connection it is unknown whether messages are visible. Only until the first success. */
+  /**
+   * The error for a call whose time is over: without a connection it is unknown whether messages are visible. Only until the first success.
+   */
   #whyNone(): Error | undefined {
     if (this.#hasServed) return undefined
     return this.#params.noConnectionYet(this.#params.clock.now() - (this.#triedSince ?? Infinity))

@@ -12,7 +12,9 @@ export interface MessageProgress {
 
 /** Options of a progress. */
 export interface ProgressOptions {
-  /** Also extends the visibility: to a number of milliseconds from now, at most 365 days, or, with `true`, to the queue's. Default false. */
+  /**
+   * Also extends the visibility: to a number of milliseconds from now, at most 365 days, or, with `true`, to the queue's. Default false.
+   */
   readonly extend?: Duration | boolean | undefined
 }
 

@@ -36,9 +36,9 @@ export interface StoredRawMessage extends RawMessage {
 /** A message to restore. */
 export interface RestoreItem extends RawMessage {
   /**
-   * The due time of the existing message of this id that this one may replace. Without it, and if the existing message has another due time, that
-   * message stays; with it, this message is restored only in the place of the existing one. For a message that a consumer has, it is the end
-   * of the visibility; the consumer's acknowledgement is then too late.
+   * The due time of the existing message of this id that this one may replace. Without it, and if the existing message has another due
+   * time, that message stays; with it, this message is restored only in the place of the existing one. For a message that a consumer has,
+   * it is the end of the visibility; the consumer's acknowledgement is then too late.
    */
   readonly replaces?: number | undefined
 }
@@ -51,15 +51,15 @@ export interface RestoreOptions {
    */
   readonly known?: boolean | undefined
   /**
-   * Whether the messages are dead letters that go back to the queue of dead letters: there a message with a group takes no turns, but keeps its group for a
-   * redrive. Default false.
+   * Whether the messages are dead letters that go back to the queue of dead letters: there a message with a group takes no turns, but keeps
+   * its group for a redrive. Default false.
    */
   readonly deadLetters?: boolean | undefined
 }
 
 /**
- * `'present'`: a message of this id exists and stays unchanged. `'absent'`: the message that this one may replace no longer exists, and this one
- * was not restored.
+ * `'present'`: a message of this id exists and stays unchanged. `'absent'`: the message that this one may replace no longer exists, and
+ * this one was not restored.
  */
 export type RestoreOutcome = 'restored' | 'replaced' | 'present' | 'absent'
 

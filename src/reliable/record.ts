@@ -66,8 +66,8 @@ export function writeRecord({
 }
 
 /**
- * A byte with the length of the meta data, these as `<expires>,<delivery limit>,<bytes of headers>` (or nothing; with a group `,` and its bytes
- * follow), the group, the headers, the payload.
+ * A byte with the length of the meta data, these as `<expires>,<delivery limit>,<bytes of headers>` (or nothing; with a group `,` and its
+ * bytes follow), the group, the headers, the payload.
  */
 export function readRecord(record: Buffer): MessageRecord {
   const numbersEnd = 1 + (record[0] ?? 0)

@@ -118,12 +118,14 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Adds a message. The client sends all calls of one turn of the event loop together at its end. Resolves when Redis has the message, or, with `durability`, when the replicas or the disk that
-   * it names have it. If a connection breaks, a consumer can handle an immediately visible message before its `add` is repeated, which adds it once more; `deduplicate` by
-   * an id of your own prevents that.
+   * Adds a message. The client sends all calls of one turn of the event loop together at its end. Resolves when Redis has the message, or,
+   * with `durability`, when the replicas or the disk that it names have it. If a connection breaks, a consumer can handle an immediately
+   * visible message before its `add` is repeated, which adds it once more; `deduplicate` by an id of your own prevents that.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
-   * @throws QueueFullError `ERR_QUEUE_FULL`, OperationDisabledError `ERR_OPERATION_DISABLED`, BatchClosedError `ERR_BATCH_CLOSED`: it was not added
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was sent
+   * @throws QueueFullError `ERR_QUEUE_FULL`, OperationDisabledError `ERR_OPERATION_DISABLED`, BatchClosedError `ERR_BATCH_CLOSED`: it was
+   *   not added
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the message may have been added
    * @throws DurabilityError `ERR_DURABILITY`: the message was accepted, but did not reach its durability in time; `added` has its outcome
    * @throws UnsupportedServerError `ERR_UNSUPPORTED_SERVER`: the server does not have what `durability` needs: nothing was sent
@@ -142,9 +144,10 @@ export class ReliableQueue<T = unknown> {
    * Adds many messages in few round trips; resolves with their outcomes, in order. All are checked and encoded before
    * anything is sent. Messages are independent: some may be added and others not.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
-   * @throws AddManyError `ERR_ADD_MANY`: names those that were not added, and has the results of the others; with `durability` also those that
-   *   were accepted but did not reach their durability, with a DurabilityError `ERR_DURABILITY` that has their outcome
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was sent
+   * @throws AddManyError `ERR_ADD_MANY`: names those that were not added, and has the results of the others; with `durability` also those
+   *   that were accepted but did not reach their durability, with a DurabilityError `ERR_DURABILITY` that has their outcome
    *
    * @example
    * ```ts
@@ -229,8 +232,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes messages: they were handled. One answer each: false for a message that was no longer yours, which stays unchanged. Instead of a message
-   * you can pass its `receipt`, also from another process.
+   * Removes messages: they were handled. One answer each: false for a message that was no longer yours, which stays unchanged. Instead of a
+   * message you can pass its `receipt`, also from another process.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue, or is not a receipt; nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the messages may have been removed
@@ -257,11 +260,13 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Waits until a message is completed, whichever process handles it; resolves with the result that its consumer gave, `undefined` for none. The queue
-   * has to keep completed messages (`keepCompleted` of `setConfig`). For a message that is completed already it resolves at once. The call
-   * asks Redis again when the end of the message is published, and with every sweep, so that it does not miss the end. `R` is not checked.
+   * Waits until a message is completed, whichever process handles it; resolves with the result that its consumer gave, `undefined` for
+   * none. The queue has to keep completed messages (`keepCompleted` of `setConfig`). For a message that is completed already it resolves at
+   * once. The call asks Redis again when the end of the message is published, and with every sweep, so that it does not miss the end. `R`
+   * is not checked.
    *
-   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was over first
+   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was
+   *   over first
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no completed messages
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws DecodeError `ERR_DECODE`: the result cannot be read
@@ -300,8 +305,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Walks the kept completed messages, the latest first, in pages of `pageSize` (1 to 1,000; default 100). Messages completed meanwhile may come
-   * twice or be missed. `R` is not checked.
+   * Walks the kept completed messages, the latest first, in pages of `pageSize` (1 to 1,000; default 100). Messages completed meanwhile may
+   * come twice or be missed. `R` is not checked.
    *
    * @throws as `getCompleted`
    *
@@ -334,7 +339,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Gives messages, or those of receipts, back: they were not handled. One answer each: false for a message that was no longer yours, which stays unchanged.
+   * Gives messages, or those of receipts, back: they were not handled. One answer each: false for a message that was no longer yours, which
+   * stays unchanged.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether the messages may have been given back
@@ -372,7 +378,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Reports the progress of a message, or that of a receipt; as `message.progress`.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was sent
    * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
    *
    * @example
@@ -499,7 +506,8 @@ export class ReliableQueue<T = unknown> {
   /**
    * Gives a message that no consumer has another payload. False when there is none of this id, or a consumer has it.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was changed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was changed
    * @throws ConnectionError `ERR_CONNECTION`: the message may have been changed
    *
    * @example
@@ -513,8 +521,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Moves messages that no consumer has to another queue, where they are visible at once and their attempts begin anew. Messages whose ids the other
-   * queue has already stay here. Resolves with how many were moved.
+   * Moves messages that no consumer has to another queue, where they are visible at once and their attempts begin anew. Messages whose ids
+   * the other queue has already stay here. Resolves with how many were moved.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws CrossSlotError `ERR_CROSS_SLOT`: in a cluster, the other queue is in another slot; nothing was moved
@@ -531,8 +539,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes all messages, also those that consumers have, and the memory of duplicates. Dead letters,
-   * schedules and the configuration stay. Resolves with whether this call removed something; false also if it was repeated after a lost reply.
+   * Removes all messages, also those that consumers have, and the memory of duplicates. Dead letters, schedules and the configuration stay.
+   * Resolves with whether this call removed something; false also if it was repeated after a lost reply.
    *
    * @throws ConnectionError `ERR_CONNECTION`: the messages may have been removed
    *
@@ -607,10 +615,11 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Walks the messages of one state or all, without taking them, in pages of `pageSize` (1 to 1,000): by priority from the highest
-   * on, then by time, and those in flight last. `skip` is the number of messages to skip without reading them. `visibleFrom` and `visibleTo` bound the time at which messages are visible (dead letters: at which
-   * they died), so that a walk can go on where another has ended. While other calls add and take, messages can be missed or seen twice. A message whose payload
-   * cannot be read is left out and reported by an `error` event.
+   * Walks the messages of one state or all, without taking them, in pages of `pageSize` (1 to 1,000): by priority from the highest on, then
+   * by time, and those in flight last. `skip` is the number of messages to skip without reading them. `visibleFrom` and `visibleTo` bound
+   * the time at which messages are visible (dead letters: at which they died), so that a walk can go on where another has ended. While
+   * other calls add and take, messages can be missed or seen twice. A message whose payload cannot be read is left out and reported by an
+   * `error` event.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
@@ -624,12 +633,13 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Restores messages, such as after Redis has lost its data, with their due times, attempts, headers, failures and the
-   * bytes of their payloads. An existing message of the same id stays. Neither the queue's `maxSize` nor a disabled `add` applies. Resolves
-   * with the outcomes, in order. With `known` the change stream has `restored` and only the ids, for readers that have kept the messages themselves.
+   * Restores messages, such as after Redis has lost its data, with their due times, attempts, headers, failures and the bytes of their
+   * payloads. An existing message of the same id stays. Neither the queue's `maxSize` nor a disabled `add` applies. Resolves with the
+   * outcomes, in order. With `known` the change stream has `restored` and only the ids, for readers that have kept the messages themselves.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
-   * @throws ConnectionError `ERR_CONNECTION`: some may have been restored; the same call again restores the others, and also those that a consumer has handled since
+   * @throws ConnectionError `ERR_CONNECTION`: some may have been restored; the same call again restores the others, and also those that a
+   *   consumer has handled since
    *
    * @example
    * ```ts
@@ -643,8 +653,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it. A message whose meta data cannot be read is `null`, and
-   * reported by an `error` event.
+   * As `getAll`, with everything that `restoreMany` needs: the payload stays as the codec wrote it. A message whose meta data cannot be
+   * read is `null`, and reported by an `error` event.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, ConnectionError `ERR_CONNECTION`
    *
@@ -760,8 +770,9 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Sets the queue's configuration for all processes. Settings that are not given stay, `null` restores the default. After a change of the limits of groups
-   * the call also visits each group that has claims or had some lately, page by page: when it resolves, the new limits apply to all of them.
+   * Sets the queue's configuration for all processes. Settings that are not given stay, `null` restores the default. After a change of the
+   * limits of groups the call also visits each group that has claims or had some lately, page by page: when it resolves, the new limits
+   * apply to all of them.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
@@ -835,8 +846,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Pauses a group: no consumer gets its messages, in any process, until `resumeGroup`; other groups go on. Messages can still be added, and consumers
-   * keep the messages that they have. A group without messages can be paused too; `clear` leaves it paused.
+   * Pauses a group: no consumer gets its messages, in any process, until `resumeGroup`; other groups go on. Messages can still be added,
+   * and consumers keep the messages that they have. A group without messages can be paused too; `clear` leaves it paused.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: its `outcome` says whether it may have been changed
@@ -881,9 +892,9 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Pauses a task: no consumer gets its messages (of `addTask`, or with the header `task`), in any process, until `resumeTask`; other tasks go
-   * on. Messages can still be added, and consumers keep the messages that they have. Polls set aside each message of the task that they meet, once; it counts as
-   * visible. `clear` leaves the task paused. At most 511 tasks of a queue can be paused at once.
+   * Pauses a task: no consumer gets its messages (of `addTask`, or with the header `task`), in any process, until `resumeTask`; other tasks
+   * go on. Messages can still be added, and consumers keep the messages that they have. Polls set aside each message of the task that they
+   * meet, once; it counts as visible. `clear` leaves the task paused. At most 511 tasks of a queue can be paused at once.
    *
    * @param task 1 to 255 bytes of UTF-8
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
@@ -945,9 +956,9 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * The visible messages that a pause or a limit holds back, whether the queue is paused, and the numbers of groups, paused tasks, batches and kept
-   * completed messages, as in the metrics. One script examines up to 500 groups that may have a message, and as many paused ones; messages of further
-   * groups count as not held back.
+   * The visible messages that a pause or a limit holds back, whether the queue is paused, and the numbers of groups, paused tasks, batches
+   * and kept completed messages, as in the metrics. One script examines up to 500 groups that may have a message, and as many paused ones;
+   * messages of further groups count as not held back.
    *
    * @throws ConnectionError `ERR_CONNECTION`
    *
@@ -962,8 +973,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Walks the groups that have messages, or had some lately, and the paused groups, in pages of `pageSize` (1 to 1,000; default 100). Groups that change
-   * meanwhile may come twice or be missed. O(log N) for each group.
+   * Walks the groups that have messages, or had some lately, and the paused groups, in pages of `pageSize` (1 to 1,000; default 100).
+   * Groups that change meanwhile may come twice or be missed. O(log N) for each group.
    *
    * @throws as `countsOfGroup`
    *
@@ -977,10 +988,10 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Sets a schedule: the queue gets one message at each tick, however many processes make this call. The same call again changes
-   * nothing, unless Redis has lost the time of the next tick; a call with other arguments replaces the schedule. The message of the next tick is in the queue as a delayed message with the id
-   * `<name>@<epoch ms>`; the consumer that polls after its tick prepares the following one. Resolves with whether the call changed
-   * anything.
+   * Sets a schedule: the queue gets one message at each tick, however many processes make this call. The same call again changes nothing,
+   * unless Redis has lost the time of the next tick; a call with other arguments replaces the schedule. The message of the next tick is in
+   * the queue as a delayed message with the id `<name>@<epoch ms>`; the consumer that polls after its tick prepares the following one.
+   * Resolves with whether the call changed anything.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: also for a cron expression or a time zone that cannot be read
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: a cron expression without the package `croner`
@@ -1035,10 +1046,10 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * The changes of the queue's messages by all processes, one batch for each script call. The queue must keep its changes: see
-   * `changes` of `setConfig`. Without a group each reader gets all changes that Redis still has when it reads them; the readers of a group share
-   * the changes and acknowledge them; a single reader that always has the same `consumer` gets them in order. A failure after the
-   * beginning is an `error` event, and is retried.
+   * The changes of the queue's messages by all processes, one batch for each script call. The queue must keep its changes: see `changes` of
+   * `setConfig`. Without a group each reader gets all changes that Redis still has when it reads them; the readers of a group share the
+   * changes and acknowledge them; a single reader that always has the same `consumer` gets them in order. A failure after the beginning is
+   * an `error` event, and is retried.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no changes
@@ -1061,8 +1072,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Acknowledges entries of the change stream for a group. If changes are kept for groups, entries that all groups have acknowledged are removed.
-   * Resolves with how many the group had not acknowledged before.
+   * Acknowledges entries of the change stream for a group. If changes are kept for groups, entries that all groups have acknowledged are
+   * removed. Resolves with how many the group had not acknowledged before.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: some may have been acknowledged
@@ -1077,9 +1088,9 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * One page of the change stream, without waiting and without a group, for a reader that keeps its position elsewhere. One script checks the
-   * entry `after` and reads what follows it: with the status `'ok'` no change is missing between them. A page has at most about
-   * 4 MiB, or one entry that is larger.
+   * One page of the change stream, without waiting and without a group, for a reader that keeps its position elsewhere. One script checks
+   * the entry `after` and reads what follows it: with the status `'ok'` no change is missing between them. A page has at most about 4 MiB,
+   * or one entry that is larger.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`, WrongTypeError `ERR_WRONG_TYPE`
@@ -1098,9 +1109,10 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Acknowledges all entries of the change stream up to this one, which `readChanges` returned, for a group; creates the group if there is none, and
-   * no other reader may read for it. If changes are kept for groups, entries that all groups have acknowledged are removed. False, without effect, if the
-   * group is further, the stream does not have the entry, or the queue keeps no changes. `'0-0'` only creates the group.
+   * Acknowledges all entries of the change stream up to this one, which `readChanges` returned, for a group; creates the group if there is
+   * none, and no other reader may read for it. If changes are kept for groups, entries that all groups have acknowledged are removed.
+   * False, without effect, if the group is further, the stream does not have the entry, or the queue keeps no changes. `'0-0'` only creates
+   * the group.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: it may have been released; it can be repeated
@@ -1115,8 +1127,8 @@ export class ReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes a group of readers, and the changes that only this group kept. If changes are kept for groups, a group without readers keeps all changes that it has
-   * not acknowledged. False if there is no group of this name.
+   * Removes a group of readers, and the changes that only this group kept. If changes are kept for groups, a group without readers keeps
+   * all changes that it has not acknowledged. False if there is no group of this name.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: the group may have been removed, and some of the changes that it kept may remain

@@ -17,7 +17,10 @@ export interface UnreadableGroup {
   readonly error: RedelayedError
 }
 
-/** The delays of redeliveries: with ten deliveries a message is a dead letter after about twenty minutes, time to notice and to deploy a fix. */
+/**
+ * The delays of redeliveries: with ten deliveries a message is a dead letter after about twenty minutes, time to notice and to deploy a
+ * fix.
+ */
 const FIRST_DELAY_MS = 5_000
 const MAX_DELAY_MS = 300_000
 

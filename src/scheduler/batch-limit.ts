@@ -11,10 +11,10 @@ const STEP = 4
 const MEASURED_MS = 60_000
 
 /**
- * How many entries one transfer may move. Where the server's clock moves during a script (Redis up to 7.0), the script itself
- * stops in time and the limit has no effect. Where it stands still (Valkey 8), the limit follows the duration of the last
- * scripts: the time until their replies less that of the quickest reply. Every minute that is measured anew with a small transfer: in the reply to a
- * large one the script's own time would count as the network's.
+ * How many entries one transfer may move. Where the server's clock moves during a script (Redis up to 7.0), the script itself stops in time
+ * and the limit has no effect. Where it stands still (Valkey 8), the limit follows the duration of the last scripts: the time until their
+ * replies less that of the quickest reply. Every minute that is measured anew with a small transfer: in the reply to a large one the
+ * script's own time would count as the network's.
  */
 export class BatchLimit {
   readonly #clock: Pick<Clock, 'now'>

@@ -124,7 +124,10 @@ function isFirst({ is, isLeader, subscribers }: DueState): boolean {
   return is === 'waiting' && (isLeader || subscribers <= 1)
 }
 
-/** The time in a message on a queue's channel, epoch milliseconds; `undefined` if the message is not a time, as any client can publish there. */
+/**
+ * The time in a message on a queue's channel, epoch milliseconds; `undefined` if the message is not a time, as any client can publish
+ * there.
+ */
 export function announcedTime(message: string): number | undefined {
   // the greatest safe integer has 16 digits; a longer message is not parsed
   if (message.length > 16 || !/^\d+$/.test(message)) return undefined

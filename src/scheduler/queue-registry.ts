@@ -35,7 +35,9 @@ export interface ServedQueue {
   stop(): Promise<void>
 }
 
-/** The queues that this client serves, one object each: subscribes to the channel, sweeps, and stops the queue when it is no longer used. */
+/**
+ * The queues that this client serves, one object each: subscribes to the channel, sweeps, and stops the queue when it is no longer used.
+ */
 export class QueueRegistry<Q extends ServedQueue> {
   /** The retries that all schedulers of the queues share. */
   readonly retries = new Retries(systemClock)

@@ -36,8 +36,8 @@ export class JournalError extends RedelayedError {
   declare readonly code: JournalErrorCode
 
   /**
-   * `'not-applied'`: nothing was done. `'unknown'`: the connection broke during the commit, so all of it was done, or nothing: a message that was
-   * accepted this way is added later. Adding it again under the same id adds it once.
+   * `'not-applied'`: nothing was done. `'unknown'`: the connection broke during the commit, so all of it was done, or nothing: a message
+   * that was accepted this way is added later. Adding it again under the same id adds it once.
    */
   readonly outcome: 'not-applied' | 'unknown'
 

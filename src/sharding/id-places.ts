@@ -1,6 +1,9 @@
 import { shardOfKey, shardsOfKey } from './shard-of-key.js'
 
-/** Ids that a script derives from another one: for the tick of a schedule, and for a dead letter whose id was taken. They stay in the shard of the original. */
+/**
+ * Ids that a script derives from another one: for the tick of a schedule, and for a dead letter whose id was taken. They stay in the shard
+ * of the original.
+ */
 const DERIVED = /^(.+)(?:@\d{1,16}|~\d{1,16}\.\d{1,10})$/s
 
 /** The most suffixes of an id, which add up while dead letters are redriven and fail again; more would make the id too long. */

@@ -2,7 +2,9 @@ type Arrived<V> =
   | { readonly source: AsyncIterator<V, unknown>; readonly result: IteratorResult<V, unknown> }
   | { readonly failure: unknown }
 
-/** Merges several iterators in the order in which their values come. Ends with the first that ends, and rejects with the first that fails. */
+/**
+ * Merges several iterators in the order in which their values come. Ends with the first that ends, and rejects with the first that fails.
+ */
 export async function* merged<V>(sources: readonly AsyncIterator<V, unknown>[]): AsyncGenerator<V, void> {
   const arrived: Arrived<V>[] = []
   let wake = (): void => undefined

@@ -42,8 +42,8 @@ export class ReliableShards<T> implements ShardCounts {
   }
 
   /**
-   * Moves dead letters of a shard back to it, without those whose ids another shard has or may have. Yields how many each script has moved, and throws the first
-   * failure at the end. `silent`: shards that have not answered; ids are no longer looked for there.
+   * Moves dead letters of a shard back to it, without those whose ids another shard has or may have. Yields how many each script has moved,
+   * and throws the first failure at the end. `silent`: shards that have not answered; ids are no longer looked for there.
    */
   async *redrive(shard: number, count: number, silent: Set<number>): AsyncGenerator<number, void> {
     let failure: Error | undefined

@@ -12,7 +12,9 @@ const ROUNDS = 2
 /** The completed messages of a sharded queue, each kept in the shard that handled it. */
 export class ShardCompleted<T> {
   readonly #shards: ReliableShards<T>
-  /** Whether a message may still be in its shard of an earlier number of shards, while its present shard keeps an earlier message of its id. */
+  /**
+   * Whether a message may still be in its shard of an earlier number of shards, while its present shard keeps an earlier message of its id.
+   */
   readonly #isChanging: boolean
 
   constructor(shards: ReliableShards<T>, isChanging: boolean) {

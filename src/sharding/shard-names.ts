@@ -7,7 +7,10 @@ export const MAX_SHARDS = 256
 /** The size of each shard's own window of slots, which its name has to hit. The windows begin at least 42 slots apart. */
 const WINDOW = 32
 
-/** The most names to try. One in 512 hits the window, so the search fails once in 10^17 names, or if the mapper returns the same name for all. */
+/**
+ * The most names to try. One in 512 hits the window, so the search fails once in 10^17 names, or if the mapper returns the same name for
+ * all.
+ */
 const MAX_TRIES = 20_000
 
 const WITHOUT_BRACES = 'one without "{" and "}", which would put all shards into one slot or one shard into several'

@@ -18,7 +18,9 @@ export class ShardRestores<T> {
     this.#isChanging = isChanging
   }
 
-  /** Checks all messages before anything is sent. First searches for messages that can be in another shard, because none may exist twice. */
+  /**
+   * Checks all messages before anything is sent. First searches for messages that can be in another shard, because none may exist twice.
+   */
   async restoreMany(messages: Iterable<RestoreItem>, options: RestoreOptions = {}): Promise<RestoreOutcome[]> {
     const items = Array.from(messages)
     items.forEach(assertRestored)

@@ -17,8 +17,8 @@ export class ShardSchedules<T> {
   }
 
   /**
-   * Sets the schedule in its shard before ending it in the shards of other numbers of shards, so that it is never missing. While the number of shards changes, it
-   * continues after the last tick that was prepared there: a shard whose master was away has missed some.
+   * Sets the schedule in its shard before ending it in the shards of other numbers of shards, so that it is never missing. While the number
+   * of shards changes, it continues after the last tick that was prepared there: a shard whose master was away has missed some.
    */
   async upsert(name: string, schedule: ScheduleArguments<T>): Promise<boolean> {
     const place = this.#shards.at(shardOfKey(assertRepeatName(name), this.#shards.shards))

@@ -18,7 +18,10 @@ export interface ShardedChangeBatch extends ChangeBatch {
 }
 
 export interface ShardedChangesOptions extends Omit<ChangesOptions, 'from'> {
-  /** Where to begin: as for a reliable queue, in each shard; or after the last of these positions in each shard, and with the first entry in shards without one. */
+  /**
+   * Where to begin: as for a reliable queue, in each shard; or after the last of these positions in each shard, and with the first entry in
+   * shards without one.
+   */
   readonly from?: readonly ShardedChangePosition[] | 'start' | 'end' | undefined
 }
 

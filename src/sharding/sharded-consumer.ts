@@ -30,18 +30,23 @@ export interface ShardedConsumerParams<E> {
   readonly random: () => number
   /** The error for waiters that wait when the consumer is closed, and for later ones. */
   readonly closedError: () => Error
-  /** Whether a shutdown of the client has begun, in which no wait can begin any more: calls must not wait until a shard may be asked again. */
+  /**
+   * Whether a shutdown of the client has begun, in which no wait can begin any more: calls must not wait until a shard may be asked again.
+   */
   readonly isShutDown: () => boolean
   /** Called when a shard fails repeatedly while others work. */
   readonly onFailure: (shard: number, error: Error) => void
   /** Called when elements could not be put back, or when that is unknown: they are dropped, so that none is delivered twice. */
   readonly onLost: (shard: number, count: number, error: Error) => void
   /**
-   * Whether a wait begins at one shard, and at the others only if that one has no elements at once: for elements that are costly to put back.
-   * Default false: at all shards.
+   * Whether a wait begins at one shard, and at the others only if that one has no elements at once: for elements that are costly to put
+   * back. Default false: at all shards.
    */
   readonly asksOneFirst?: boolean
-  /** The bytes of an element; without it, limits in bytes have no effect. A method, so that a consumer of one element type is assignable to one of `unknown`. */
+  /**
+   * The bytes of an element; without it, limits in bytes have no effect. A method, so that a consumer of one element type is assignable to
+   * one of `unknown`.
+   */
   bytesOf?(element: E): number
 }
 
@@ -151,8 +156,8 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   /**
-   * Takes up to `max` available elements, shard by shard, and stops at `maxBytes`; rejects if there are none and a shard could not be read. Once a
-   * shard has failed, the rest is asked at once, each for its share: every silent one costs the limit of a call.
+   * Takes up to `max` available elements, shard by shard, and stops at `maxBytes`; rejects if there are none and a shard could not be read.
+   * Once a shard has failed, the rest is asked at once, each for its share: every silent one costs the limit of a call.
    */
   async drain(max: number, maxBytes = Infinity): Promise<E[]> {
     this.#enter()

@@ -344,7 +344,8 @@ export class ShardedDelayedQueue<T = unknown> {
   /**
    * Whether a pending message has the same encoded bytes as `value`. Walks all of them, page by page.
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *
@@ -360,7 +361,8 @@ export class ShardedDelayedQueue<T = unknown> {
   /**
    * Removes one pending message with the same encoded bytes as `value`. A walk, shard by shard: `cancel(ticket)` finds it in O(log N).
    *
-   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was sent
+   * @throws EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `value` cannot be encoded, or is too large; nothing was
+   *   sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the queue object was destroyed, or the client shut down
    * @throws ConnectionError `ERR_CONNECTION`: there is no connection, or it broke; `outcome` says whether the call was carried out
    *

@@ -50,8 +50,8 @@ interface Params<T> {
 }
 
 /**
- * One reliable queue made of several ordinary ones, its shards, whose keys are in different slots of a cluster. A message is in the shard of its
- * id. Priorities and `maxSize` apply within a shard; see docs/sharded-reliable-queue.md.
+ * One reliable queue made of several ordinary ones, its shards, whose keys are in different slots of a cluster. A message is in the shard
+ * of its id. Priorities and `maxSize` apply within a shard; see docs/sharded-reliable-queue.md.
  */
 export class ShardedReliableQueue<T = unknown> {
   /** The queue's name as the application knows it. */
@@ -62,8 +62,8 @@ export class ShardedReliableQueue<T = unknown> {
   /** The names of the shards. */
   readonly names: readonly string[]
   /**
-   * The shards, ordinary reliable queues, for work shard by shard. Shards beyond `shardCount` (see `formerShards`) get no new ids. The sharded queue does
-   * not find messages by their ids that were added to a shard directly.
+   * The shards, ordinary reliable queues, for work shard by shard. Shards beyond `shardCount` (see `formerShards`) get no new ids. The
+   * sharded queue does not find messages by their ids that were added to a shard directly.
    */
   readonly shards: readonly ReliableQueue<T>[]
   /** @internal */
@@ -112,8 +112,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Adds a message to the shard of its id. As `ReliableQueue.add`, but not with both `deduplicate.by: 'payload'` and an id of your own, which could
-   * be in another shard than the payload's.
+   * Adds a message to the shard of its id. As `ReliableQueue.add`, but not with both `deduplicate.by: 'payload'` and an id of your own,
+   * which could be in another shard than the payload's.
    *
    * @throws as `ReliableQueue.add`
    *
@@ -212,11 +212,12 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Removes messages of any shards: they were handled. One answer each: false for a message that was no longer yours, which stays unchanged. Instead
-   * of a message you can pass its `receipt`, also from another process.
+   * Removes messages of any shards: they were handled. One answer each: false for a message that was no longer yours, which stays
+   * unchanged. Instead of a message you can pass its `receipt`, also from another process.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: one of them was not polled from this queue; nothing was sent
-   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered; its `outcome` says whether any of the messages may have been removed
+   * @throws ConnectionError `ERR_CONNECTION`: of one shard, after the others have answered; its `outcome` says whether any of the messages
+   *   may have been removed
    *
    * @example
    * ```ts
@@ -267,7 +268,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Reports the progress of a message of any shard; as `message.progress`.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was sent
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was sent
    * @throws ConnectionError `ERR_CONNECTION`: the progress may have been kept
    *
    * @example
@@ -309,9 +311,9 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Moves up to `count` (1 to 1,000; default 100) dead letters back to their shards, where their attempts begin anew. Resolves with how many. It begins
-   * at a random shard. With `formerShards` it leaves out those whose ids are in the queue, in any shard, and looks at no more
-   * than 10,000 dead letters of each shard.
+   * Moves up to `count` (1 to 1,000; default 100) dead letters back to their shards, where their attempts begin anew. Resolves with how
+   * many. It begins at a random shard. With `formerShards` it leaves out those whose ids are in the queue, in any shard, and looks at no
+   * more than 10,000 dead letters of each shard.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was sent
    * @throws ConnectionError `ERR_CONNECTION`: none of the shards that can be reached has any; some of the others may have been moved
@@ -420,7 +422,8 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Gives a message that no consumer has another payload. False when there is none of this id, or a consumer has it.
    *
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing was changed
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`, PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: nothing
+   *   was changed
    * @throws ConnectionError `ERR_CONNECTION`: the message may have been changed
    *
    * @example
@@ -451,9 +454,11 @@ export class ShardedReliableQueue<T = unknown> {
   /**
    * Waits until a message is completed, whichever process handles it; as `ReliableQueue.waitUntilFinished`.
    *
-   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was over first
+   * @throws NotCompletedError `ERR_NOT_COMPLETED`: its `reason` says whether the message is a dead letter, gone, or whether the time was
+   *   over first
    * @throws UnsupportedOperationError `ERR_UNSUPPORTED_OPERATION`: the queue keeps no completed messages
-   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, DecodeError `ERR_DECODE`, ConnectionError `ERR_CONNECTION`, ShutdownError `ERR_SHUTDOWN`
+   * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, DecodeError `ERR_DECODE`, ConnectionError `ERR_CONNECTION`,
+   *   ShutdownError `ERR_SHUTDOWN`
    * @throws the reason of `signal`
    *
    * @example
@@ -734,7 +739,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Sets the configuration of each shard for all processes: `maxSize`, the limits, and `maxLength` of changes apply to one shard. Settings that are not given stay, `null` restores the default.
+   * Sets the configuration of each shard for all processes: `maxSize`, the limits, and `maxLength` of changes apply to one shard. Settings
+   * that are not given stay, `null` restores the default.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: nothing was changed
    * @throws ConnectionError `ERR_CONNECTION`: some shards may have been changed; call it again
@@ -933,7 +939,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * As `ReliableQueue.upsertSchedule`. A schedule is in the shard of its name, and moves there if another number of shards placed it elsewhere.
+   * As `ReliableQueue.upsertSchedule`. A schedule is in the shard of its name, and moves there if another number of shards placed it
+   * elsewhere.
    *
    * @throws as `ReliableQueue.upsertSchedule`
    *
@@ -1065,7 +1072,8 @@ export class ShardedReliableQueue<T = unknown> {
   }
 
   /**
-   * Listens to the events of the shards from this client, or, while `allEvents` is on, from any client; `queue` of an event is the shard's name.
+   * Listens to the events of the shards from this client, or, while `allEvents` is on, from any client; `queue` of an event is the shard's
+   * name.
    *
    * @throws TypeError: the listener is not a function
    *

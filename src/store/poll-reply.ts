@@ -4,7 +4,9 @@ import { asArray, asBytes, asBytesOrNull, asInteger, asNow, asNumber, asText, as
 /** The identity of one delivery of a message. */
 export interface Claim {
   readonly id: string
-  /** The member in the set of messages in flight: priority and id; bytes only if the id is not a text, because they take longer everywhere. */
+  /**
+   * The member in the set of messages in flight: priority and id; bytes only if the id is not a text, because they take longer everywhere.
+   */
   readonly member: string | Buffer
   /** The number of the delivery and the token that identifies it. */
   readonly delivery: string
@@ -54,8 +56,8 @@ export interface PollReply {
 }
 
 /**
- * `sentAt`: when the script was sent, by the monotonic clock of this process. `asked`: the visibility timeout that the caller asked for, negative for that of the queue; the
- * client believes in no longer one.
+ * `sentAt`: when the script was sent, by the monotonic clock of this process. `asked`: the visibility timeout that the caller asked for,
+ * negative for that of the queue; the client believes in no longer one.
  */
 export function asPollReply(reply: unknown, sentAt = 0, asked = -1): PollReply {
   const [now, next, subscribers, visibility, returned, expired, deadLettered, repeating, problem, changed, ...flat] =

@@ -81,7 +81,9 @@ export class ReliableChangeStore {
     return run(this.#sender, scripts.followChanges, { changes: this.#keys.changes }, args, options)
   }
 
-  /** Takes over entries that a reader of the group has had for longer than `idleMs`; also returns where to continue, `0-0` after the last. */
+  /**
+   * Takes over entries that a reader of the group has had for longer than `idleMs`; also returns where to continue, `0-0` after the last.
+   */
   async claim(
     { group, consumer }: Reader,
     idleMs: number,

@@ -75,8 +75,8 @@ export class ReliableMoveStore {
   }
 
   /**
-   * Moves up to `count` of these dead letters back to their queue, without those that `freeOf` leaves out: it gets some ids, and resolves with the ones to move.
-   * Yields how many each script has moved. Ends after `MOST_LOOKED_AT` dead letters.
+   * Moves up to `count` of these dead letters back to their queue, without those that `freeOf` leaves out: it gets some ids, and resolves
+   * with the ones to move. Yields how many each script has moved. Ends after `MOST_LOOKED_AT` dead letters.
    */
   async *redriveFree(target: ReliableKeys, count: number, freeOf: FreeOf): AsyncGenerator<number, void> {
     const move = this.#moving(target, { count, priority: 0, isRedriven: true })

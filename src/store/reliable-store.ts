@@ -150,7 +150,10 @@ export class ReliableStore {
     return run(this.#sender, scripts.restore, this.#scriptKeys, args)
   }
 
-  /** Hands out visible messages. Sent again if the connection breaks: the messages of a lost reply are redelivered when their visibility timeout ends. */
+  /**
+   * Hands out visible messages. Sent again if the connection breaks: the messages of a lost reply are redelivered when their visibility
+   * timeout ends.
+   */
   poll(count: number, { visibilityMs, beforehand }: HowToHold, announce: boolean): Promise<PollReply> {
     const sentAt = performance.now()
     return run(
@@ -175,7 +178,10 @@ export class ReliableStore {
     )
   }
 
-  /** Acknowledges messages; resolves with whether each was the caller's. `results`: one for each message, `null` for none, kept if the queue keeps completed messages. */
+  /**
+   * Acknowledges messages; resolves with whether each was the caller's. `results`: one for each message, `null` for none, kept if the queue
+   * keeps completed messages.
+   */
   acknowledge(claims: readonly Claim[], results?: readonly (Buffer | null)[]): Promise<boolean[]> {
     return inPages(
       claims,
@@ -235,8 +241,8 @@ export class ReliableStore {
   }
 
   /**
-   * Extends messages; resolves with the new end of each visibility, `null` if it was not the caller's. The first `unbegun` are not being handled yet;
-   * the others count as attempts from now on.
+   * Extends messages; resolves with the new end of each visibility, `null` if it was not the caller's. The first `unbegun` are not being
+   * handled yet; the others count as attempts from now on.
    */
   extend(claims: readonly Claim[], visibilityMs: number, unbegun: number): Promise<(number | null)[]> {
     const { channel } = this.keys
@@ -252,7 +258,10 @@ export class ReliableStore {
     )
   }
 
-  /** Stores a progress; resolves with the end of the message's visibility, `null` if it was not the caller's. With `visibilityMs` `null` that does not change. */
+  /**
+   * Stores a progress; resolves with the end of the message's visibility, `null` if it was not the caller's. With `visibilityMs` `null`
+   * that does not change.
+   */
   progress({ member, delivery }: Claim, progress: Buffer, visibilityMs: number | null): Promise<number | null> {
     const visibility = visibilityMs === null ? '' : String(visibilityMs)
     const holder = { member: typeof member === 'string' ? Buffer.from(member) : member, delivery, client: this.#client }
@@ -467,7 +476,10 @@ function withResults(claims: readonly Claim[], results: readonly (Buffer | null)
   })
 }
 
-/** The replies of a script for claims: each call gets a page, and can answer for fewer claims if they are large. `bytesOf`: the further bytes of the claim at an index. */
+/**
+ * The replies of a script for claims: each call gets a page, and can answer for fewer claims if they are large. `bytesOf`: the further
+ * bytes of the claim at an index.
+ */
 async function inPages<R>(
   claims: readonly Claim[],
   ask: (page: readonly Claim[], from: number) => Promise<readonly R[]>,

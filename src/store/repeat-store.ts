@@ -54,7 +54,10 @@ export class RepeatStore {
     this.#params = params
   }
 
-  /** Changes a repeat; resolves with 1, with 0 if the value was another one or the caller's time is wrong, or, if not all messages fit, with -1 less the number that fit. */
+  /**
+   * Changes a repeat; resolves with 1, with 0 if the value was another one or the caller's time is wrong, or, if not all messages fit, with
+   * -1 less the number that fit.
+   */
   async change(name: Buffer, change: RepeatChange): Promise<number> {
     const { keys, scriptKeys, client } = this.#params
     const { computedAt, known, value, at, priority, withdrawn, items } = change

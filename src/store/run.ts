@@ -8,8 +8,8 @@ export type { Sender } from './sender.js'
 const known = new WeakMap<object, Set<string>>()
 
 /**
- * The only function that sends scripts: by hash, and by text if the server does not know the hash (new, flushed, failed over). The first time it sends
- * the text at once if the arguments are larger, so that these are not sent twice.
+ * The only function that sends scripts: by hash, and by text if the server does not know the hash (new, flushed, failed over). The first
+ * time it sends the text at once if the arguments are larger, so that these are not sent twice.
  */
 export async function run<S extends ScriptSource, R>(
   sender: Sender,
@@ -98,12 +98,18 @@ function isUnknownScript(error: unknown): boolean {
   return error instanceof CommandError && error.redisCode === 'NOSCRIPT'
 }
 
-/** Whether the connection broke, and the server that got the repetition does not know the script: the first attempt may have been carried out. */
+/**
+ * Whether the connection broke, and the server that got the repetition does not know the script: the first attempt may have been carried
+ * out.
+ */
 function wasRepeatedAsUnknown(error: unknown): boolean {
   return error instanceof ConnectionError && error.outcome === 'unknown' && isUnknownScript(error.cause)
 }
 
-/** Throws with the outcome `unknown`: the attempt before the connection broke may have been carried out, even if the repetition was not sent or was refused. */
+/**
+ * Throws with the outcome `unknown`: the attempt before the connection broke may have been carried out, even if the repetition was not sent
+ * or was refused.
+ */
 function rethrowUnknown(thrown: unknown): never {
   const error = toError(thrown)
   if (error instanceof ConnectionError && error.outcome === 'unknown') throw error

@@ -291,7 +291,9 @@ function asLeader(reply: unknown): TransferReply['leader'] {
   return leader === 'self' || leader === 'other' ? leader : 'none'
 }
 
-/** A time as the server wrote it, or nothing. The client sends it back with its next transfers, so a wrong one would make each of them fail. */
+/**
+ * A time as the server wrote it, or nothing. The client sends it back with its next transfers, so a wrong one would make each of them fail.
+ */
 function asTimeText(reply: unknown): string {
   asTime(reply)
   return asText(reply)

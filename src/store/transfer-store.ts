@@ -18,7 +18,9 @@ const NONE_LARGE: Large = { largeHead: '', largeFirst: '' }
 /** The time after which waiting large entries are read again, because they may be gone. */
 const LARGE_MS = 60_000
 
-/** The arguments of a transfer besides the constants; see the script's header. `buckets`: whether to look for those that the wheel lacks. */
+/**
+ * The arguments of a transfer besides the constants; see the script's header. `buckets`: whether to look for those that the wheel lacks.
+ */
 export type TransferRequest = Pick<
   ArgsOf<(typeof transfer)['source']>,
   'limit' | 'client' | 'announce' | 'renew' | 'buckets'

@@ -31,8 +31,8 @@ const PAUSE_MS = 5
 const LONGEST_PAUSE_MS = 250
 
 /**
- * The schedule of a delayed queue with layout `'wheel'`: messages due soon are in the sorted set of the other layouts, and the rest in the lists of their
- * minutes. One method per script. `TransferStore` has the transfers.
+ * The schedule of a delayed queue with layout `'wheel'`: messages due soon are in the sorted set of the other layouts, and the rest in the
+ * lists of their minutes. One method per script. `TransferStore` has the transfers.
  */
 export class WheelStore implements OffersStore {
   readonly #sender: Sender

@@ -37,7 +37,10 @@ export class KitRedis {
     return new KitRedis(raw)
   }
 
-  /** The first time after `now` at which a message is due in a schedule, a queue's rate admits one, or a dead letter is too old, epoch milliseconds. */
+  /**
+   * The first time after `now` at which a message is due in a schedule, a queue's rate admits one, or a dead letter is too old, epoch
+   * milliseconds.
+   */
   async first(schedules: readonly string[], { worked, aging }: Delivering, now: number): Promise<number | null> {
     const heads = await Promise.all(schedules.map((key) => this.#next(key, now)))
     const ends = aging.map(async (keys) => {
@@ -64,8 +67,8 @@ export class KitRedis {
   }
 
   /**
-   * Whether all messages due at `now` are delivered, no worker has one or is about to get one, and dead letters that are too old are dropped.
-   * Messages held back by a pause or a limit count as delivered.
+   * Whether all messages due at `now` are delivered, no worker has one or is about to get one, and dead letters that are too old are
+   * dropped. Messages held back by a pause or a limit count as delivered.
    */
   async isDelivered({ delayed, worked, aging }: Delivering, now: number): Promise<boolean> {
     const schedules = [

@@ -83,7 +83,10 @@ export class DeadlineTimer {
   }
 }
 
-/** For how long to set a timer of Node. Rounded up without a fine wait: Node cuts fractions off, and a timer that fires in the millisecond before has to wait once more. */
+/**
+ * For how long to set a timer of Node. Rounded up without a fine wait: Node cuts fractions off, and a timer that fires in the millisecond
+ * before has to wait once more.
+ */
 function wholeMs(remaining: number, isFine: boolean): number {
   if (remaining > SHORT_MS) return Math.floor(remaining * (1 - SLACK))
   return isFine ? Math.floor(remaining) : Math.ceil(remaining)

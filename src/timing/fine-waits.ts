@@ -15,8 +15,8 @@ interface FineWait {
 }
 
 /**
- * A timer of Node counts whole milliseconds; a fine wait takes the rest: it lets turns of the event loop pass until the moment has come. The process does everything else
- * meanwhile, but its processor does not rest, so all waits together take at most a share of the time.
+ * A timer of Node counts whole milliseconds; a fine wait takes the rest: it lets turns of the event loop pass until the moment has come.
+ * The process does everything else meanwhile, but its processor does not rest, so all waits together take at most a share of the time.
  */
 export class FineWaits {
   readonly #clock: { now(): number }
@@ -38,7 +38,10 @@ export class FineWaits {
     return this.#leftMs >= LONGEST_FINE_WAIT_MS
   }
 
-  /** Calls `end` once at the moment `until`, earlier where the time is spent or the clock stands still, and not after the returned function is called. */
+  /**
+   * Calls `end` once at the moment `until`, earlier where the time is spent or the clock stands still, and not after the returned function
+   * is called.
+   */
   begin(until: number, end: () => void): () => void {
     const wait = { until, end }
     this.#waits.add(wait)

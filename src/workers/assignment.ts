@@ -60,8 +60,8 @@ export class Assignment {
   }
 
   /**
-   * Runs the handler, unless the message is lost; a result that is not a promise costs none. Never throws or rejects. A suspect is begun first
-   * with `visibilityTimeout`.
+   * Runs the handler, unless the message is lost; a result that is not a promise costs none. Never throws or rejects. A suspect is begun
+   * first with `visibilityTimeout`.
    */
   handle(
     handler: Handler,

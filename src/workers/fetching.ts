@@ -62,7 +62,9 @@ export class Fetching {
   readonly #visibilityTimeout: number
   readonly #beforehand: boolean
   readonly #onError: (thrown: unknown) => void
-  /** Polls whose replies are too late for their round: a later round waits for them, or their messages are given back. They never reject. */
+  /**
+   * Polls whose replies are too late for their round: a later round waits for them, or their messages are given back. They never reject.
+   */
   readonly #overdue = new Map<WorkerQueue, Set<Promise<Reply>>>()
   /** When a queue that failed is polled again, while other queues have messages. */
   readonly #retryAt = new Map<WorkerQueue, number>()

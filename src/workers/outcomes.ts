@@ -12,8 +12,8 @@ export class RetryLater {
 }
 
 /**
- * The result of a handler that meets a held lock or the like: the message is redelivered after `delay` (milliseconds, or a text such as `'5s'`), this delivery does not count as an
- * attempt, and the worker is free for other messages.
+ * The result of a handler that meets a held lock or the like: the message is redelivered after `delay` (milliseconds, or a text such as
+ * `'5s'`), this delivery does not count as an attempt, and the worker is free for other messages.
  *
  * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: `delay` is not a duration
  *

@@ -2,15 +2,18 @@ import { durationMs, type Duration } from '../duration.js'
 import { onlyKnown } from '../options.js'
 
 export interface WorkerHealthOptions {
-  /** The longest time without a reply to a poll while the worker asks for messages. Default: a minute, or three times the client's `sweepInterval` if that is longer. */
+  /**
+   * The longest time without a reply to a poll while the worker asks for messages. Default: a minute, or three times the client's
+   * `sweepInterval` if that is longer.
+   */
   readonly maxSilence?: Duration | undefined
 }
 
 /** The state of a worker for a liveness probe, with its reasons. */
 export interface WorkerHealth {
   /**
-   * True if neither the worker is closed nor its client shut down, and Redis has answered a poll within `maxSilence`. A worker that is paused, or asks for no
-   * messages because all its handlers are busy, is alive.
+   * True if neither the worker is closed nor its client shut down, and Redis has answered a poll within `maxSilence`. A worker that is
+   * paused, or asks for no messages because all its handlers are busy, is alive.
    */
   readonly isAlive: boolean
   readonly state: 'running' | 'paused' | 'closed'

@@ -22,8 +22,8 @@ export interface WorkerOptions {
   /** Take at most `max` messages in any `perMs` milliseconds, in this worker. */
   readonly rateLimit?: { readonly max: number; readonly perMs: Duration } | undefined
   /**
-   * Keep what handlers return as results, where the queue keeps completed messages (`keepCompleted`). A result that the queue's codec cannot encode is an
-   * `error` event, and the message is completed without it. Default false.
+   * Keep what handlers return as results, where the queue keeps completed messages (`keepCompleted`). A result that the queue's codec
+   * cannot encode is an `error` event, and the message is completed without it. Default false.
    */
   readonly keepResults?: boolean | undefined
   /** Close the worker when the process gets one of these signals. Default: none. */

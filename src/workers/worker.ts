@@ -21,8 +21,8 @@ import { resolveWorkerOptions, type WorkerOptions, type WorkerSettings } from '.
 export interface WorkerEvents {
   settled: SettledEvent
   /**
-   * A poll or an extension failed; the worker continues. Without a listener on the worker, the client emits the `error`; a wait that had reached
-   * Redis before always reports its failures on the client.
+   * A poll or an extension failed; the worker continues. Without a listener on the worker, the client emits the `error`; a wait that had
+   * reached Redis before always reports its failures on the client.
    */
   error: RedelayedError
 }
@@ -308,7 +308,10 @@ export class Worker {
     while (this.#rounds > 0) await this.#change()
   }
 
-  /** The number of messages for a new round. A second round begins only after a full one, and for a full portion: small rounds would cost too much. */
+  /**
+   * The number of messages for a new round. A second round begins only after a full one, and for a full portion: small rounds would cost
+   * too much.
+   */
   #countToAskFor(): number {
     const count = Math.min(this.#room(), this.#portion)
     const isFirst = this.#rounds === 0

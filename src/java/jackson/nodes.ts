@@ -21,7 +21,10 @@ export function asDouble(input: { readonly exact: boolean }, value: number): Nod
   return input.exact && Number.isSafeInteger(value) ? new JavaValue('java.lang.Double', value) : value
 }
 
-/** The deepest nesting on the wire: each level of a value takes up to two levels, the pair and the list in it, and the last one can be a pair such as a Long. */
+/**
+ * The deepest nesting on the wire: each level of a value takes up to two levels, the pair and the list in it, and the last one can be a
+ * pair such as a Long.
+ */
 export const MAX_WIRE_DEPTH = 2 * MAX_DEPTH + 1
 
 /** Sets an own property of a plain object, whatever the name: `__proto__` is a key like any other. */

@@ -245,7 +245,10 @@ export class BlockingConnection {
     this.#interrupt()
   }
 
-  /** The number of elements to ask for: at most as many as have a waiter, whichever key they come from, leaving some waiters for the next command. */
+  /**
+   * The number of elements to ask for: at most as many as have a waiter, whichever key they come from, leaving some waiters for the next
+   * command.
+   */
   #demand(keys: readonly string[]): number {
     return Math.min(MAX_PER_CALL, ...keys.map((key) => this.#waiters.demand(key, this.#sharedDemand.now)))
   }

@@ -14,8 +14,8 @@ const PANICKING = /^redis_version:(6\.2|7\.0)\./m
 const NO_CONNECTION = Number.MAX_SAFE_INTEGER
 
 /**
- * Learns the id by which a connection can be unblocked, and resolves with it. If the server refuses the id, or refuses to unblock, waits consist of
- * short steps.
+ * Learns the id by which a connection can be unblocked, and resolves with it. If the server refuses the id, or refuses to unblock, waits
+ * consist of short steps.
  */
 export async function learnClientId(redis: Redis): Promise<Identity | undefined> {
   const [id, info, error] = await Promise.all([

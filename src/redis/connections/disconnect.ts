@@ -62,8 +62,8 @@ export class QuietSentinelConnector extends SentinelConnector {
   }
 
   /**
-   * Also refuses a sentinel: ioredis compares only the role, which a sentinel does not have. Of an `INFO` that is nil, it would read the role in a
-   * callback, where an error ends the process.
+   * Also refuses a sentinel: ioredis compares only the role, which a sentinel does not have. Of an `INFO` that is nil, it would read the
+   * role in a callback, where an error ends the process.
    */
   override check(info: { role?: string; redis_mode?: string } | null): boolean {
     return (

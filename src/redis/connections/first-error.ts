@@ -3,8 +3,8 @@ import type { Redis } from 'ioredis'
 const watched = new WeakSet<Redis['stream']>()
 
 /**
- * Ends the socket of a client with its first error. A damaged TLS record is an error that leaves the socket open, and the next write would be a second
- * one, which ioredis does not listen for: it would end the process.
+ * Ends the socket of a client with its first error. A damaged TLS record is an error that leaves the socket open, and the next write would
+ * be a second one, which ioredis does not listen for: it would end the process.
  */
 export function endWithFirstError(redis: Redis): void {
   const stream = redis.stream as Redis['stream'] | undefined

@@ -28,8 +28,8 @@ export const OVERRIDES = {
 } satisfies RedisOptions
 
 /**
- * The options of clients that ask sentinels for the master. ioredis asks them one after the other and would wait for a silent one for ever. With this limit
- * it can ask all of them while a connection is opened, and has time left for the master.
+ * The options of clients that ask sentinels for the master. ioredis asks them one after the other and would wait for a silent one for ever.
+ * With this limit it can ask all of them while a connection is opened, and has time left for the master.
  */
 export function sentinelOverrides(
   { sentinels, Connector = QuietSentinelConnector }: RedisOptions,

@@ -10,12 +10,15 @@ const QUIET_MS = 60_000
 /** The number of observations that show that several servers take turns. A single failover causes one at most. */
 const ENOUGH = 2
 /**
- * While servers take turns: after more than this many refused connections in a row the client follows the server to which all of them led. If they led to
- * several, or after more than `MOST_MOVES` moves of the connection for commands, it stops comparing the servers.
+ * While servers take turns: after more than this many refused connections in a row the client follows the server to which all of them led.
+ * If they led to several, or after more than `MOST_MOVES` moves of the connection for commands, it stops comparing the servers.
  */
 const MOST_REFUSED = 15
 const MOST_MOVES = 5
-/** How often the client follows a server in this way without a quiet minute: a balancer of two servers can send all new connections to the one that has fewer. */
+/**
+ * How often the client follows a server in this way without a quiet minute: a balancer of two servers can send all new connections to the
+ * one that has fewer.
+ */
 const MOST_FOLLOWS = 1
 /**
  * The client then compares them again when no connection has led elsewhere for `QUIET_MS`, or after this time in any case. If it stops
@@ -35,9 +38,10 @@ interface OneServerParams {
 }
 
 /**
- * The server process of all connections of a client that are meant for one master. An address can lead to another server than before, while the old one
- * lives on and keeps its connections: a wait at one server would never get what calls add at the other one. So all connections follow the newest one, until
- * servers that come back after they were left show that a balancer leads to several in turns: then they stay at one. See decision 0048.
+ * The server process of all connections of a client that are meant for one master. An address can lead to another server than before, while
+ * the old one lives on and keeps its connections: a wait at one server would never get what calls add at the other one. So all connections
+ * follow the newest one, until servers that come back after they were left show that a balancer leads to several in turns: then they stay
+ * at one. See decision 0048.
  */
 export class OneServer {
   readonly #params: OneServerParams
@@ -85,7 +89,8 @@ export class OneServer {
 
   /**
    * Another connection has been opened.
-   * @throws {ConnectionError} it leads to another server than the others, which do not follow it: so soon after a change, or because servers take turns
+   * @throws {ConnectionError} it leads to another server than the others, which do not follow it: so soon after a change, or because
+   *   servers take turns
    */
   join(redis: Redis, runId: string | undefined): void {
     if (runId === undefined) return

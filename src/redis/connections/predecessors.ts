@@ -37,8 +37,8 @@ export function runIdOf(redis: Redis): string | undefined {
 
 /**
  * Ends broken connections at the server before another one is used. Commands sent on a broken connection can still be on their way for
- * seconds, such as behind a proxy that has not noticed the break; once the server has ended its side, it never carries them out. So the first attempt cannot
- * arrive after its repetition on the new connection.
+ * seconds, such as behind a proxy that has not noticed the break; once the server has ended its side, it never carries them out. So the
+ * first attempt cannot arrive after its repetition on the new connection.
  */
 export class Predecessors {
   readonly #broken = new Set<Known>()
@@ -64,8 +64,8 @@ export class Predecessors {
   }
 
   /**
-   * Learns the id of `redis` while it is opened, before anything else is sent on it. Then it ends the broken connections to the same server, for calls that
-   * are not repeated: what they have sent must not arrive after calls that begin a round trip later.
+   * Learns the id of `redis` while it is opened, before anything else is sent on it. Then it ends the broken connections to the same
+   * server, for calls that are not repeated: what they have sent must not arrive after calls that begin a round trip later.
    */
   async learn(redis: Redis): Promise<void> {
     const [info, id] = await Promise.all([redis.info('server'), redis.call('CLIENT', 'ID')])
@@ -81,8 +81,8 @@ export class Predecessors {
   }
 
   /**
-   * Ends the broken connections to the server of `redis`, before `redis` is used, or used for a repetition; `info` is the server's INFO, if known.
-   * Resolves with whether all of them were ended.
+   * Ends the broken connections to the server of `redis`, before `redis` is used, or used for a repetition; `info` is the server's INFO, if
+   * known. Resolves with whether all of them were ended.
    */
   async end(redis: Redis, info: string | undefined): Promise<boolean> {
     const runId = runIdIn(info)

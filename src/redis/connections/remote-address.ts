@@ -3,7 +3,10 @@ import { SocketAddress, isIP } from 'node:net'
 import type { Redis } from 'ioredis'
 import type { Node } from '../options.js'
 
-/** Whether the server of a connection is not the right one any more: by its address, and by when the client began to open the connection (monotonic clock). */
+/**
+ * Whether the server of a connection is not the right one any more: by its address, and by when the client began to open the connection
+ * (monotonic clock).
+ */
 export type IsStale = (peer: string, begunAt: number, redis: Redis) => boolean
 
 /** The address of the server at the other end, as `host:port`; empty for a connection that has ended. */
@@ -18,7 +21,9 @@ function inOneForm(address: string): string {
   return new SocketAddress({ address, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** A predicate for addresses that are certainly not this server's. Resolves names; for a name that cannot be resolved it is always false. */
+/**
+ * A predicate for addresses that are certainly not this server's. Resolves names; for a name that cannot be resolved it is always false.
+ */
 export async function elsewhereThan({ host, port }: Node): Promise<IsStale> {
   if (isIP(host) > 0) return elsewhereThanIp({ host, port })
   const found = await lookup(host, { all: true }).catch(() => [])

@@ -4,7 +4,9 @@ import { atMost } from '../../timing/pause.js'
 
 const OLDEST_MAJOR = 5
 
-/** Refuses sentinels and servers older than 5.0, and resolves with their INFO. Without the right to call INFO the version is not checked. */
+/**
+ * Refuses sentinels and servers older than 5.0, and resolves with their INFO. Without the right to call INFO the version is not checked.
+ */
 export async function assertVersion(redis: Redis): Promise<string | undefined> {
   let info: string
   try {
@@ -40,8 +42,8 @@ export function runIdIn(info: string | undefined): string | undefined {
 const ASK_AGAIN_MS = 1_000
 
 /**
- * Whether the server is too old for reliable queues. The answer can be that of a node that has been replaced or upgraded since, or can have been wrong; so the client asks again
- * before it refuses.
+ * Whether the server is too old for reliable queues. The answer can be that of a node that has been replaced or upgraded since, or can have
+ * been wrong; so the client asks again before it refuses.
  */
 export class ServerAge {
   readonly #ask: () => Promise<string | undefined>

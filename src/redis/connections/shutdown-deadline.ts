@@ -20,8 +20,8 @@ export function whenUnreachable(topology: Topology, searchMs: () => number, give
 }
 
 /**
- * For a shutdown: calls `giveUp` when a command has waited for its reply for `limitMs` although other replies come, as on a slow line with many
- * commands in flight, until the returned function is called.
+ * For a shutdown: calls `giveUp` when a command has waited for its reply for `limitMs` although other replies come, as on a slow line with
+ * many commands in flight, until the returned function is called.
  */
 export function whenLate(topology: Topology, limitMs: number, giveUp: () => void): () => void {
   let newest = topology.inFlight().at(-1)

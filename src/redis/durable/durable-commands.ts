@@ -114,7 +114,10 @@ export class DurableCommands {
     return { node, connection, ...(await connection.send(commands, wait)) }
   }
 
-  /** Whether writes that were not carried out can be sent again, on this node or another one. Limited in time, because all nodes of a cluster can be silent when asked for the slots. */
+  /**
+   * Whether writes that were not carried out can be sent again, on this node or another one. Limited in time, because all nodes of a
+   * cluster can be silent when asked for the slots.
+   */
   async #mayRepeat(key: string, { node, connection, redis }: SentFrom, why: unknown, until: number): Promise<boolean> {
     if (isBreak(why)) {
       if (redis !== undefined) return true // the connection broke before the writes were sent

@@ -6,8 +6,9 @@ import { MIN_BYTES_PER_SECOND, StuckChecks } from './progress.js'
 const CHECKS = 8
 
 /**
- * Drops a connection for commands when its oldest reply is overdue by the limit with next to no progress, so that other calls can use
- * a new one: ioredis's `socketTimeout` ends only a silent connection, and a byte now and then would block every call. Checks until the connection ends.
+ * Drops a connection for commands when its oldest reply is overdue by the limit with next to no progress, so that other calls can use a new
+ * one: ioredis's `socketTimeout` ends only a silent connection, and a byte now and then would block every call. Checks until the connection
+ * ends.
  */
 export function dropWhenStuck(connection: ReconnectingConnection, redis: Redis, limitMs: number): void {
   const everyMs = limitMs / CHECKS

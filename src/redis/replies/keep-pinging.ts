@@ -4,7 +4,9 @@ import { dropWhenOverdue } from './reply-watchdog.js'
 import { translateError } from './server-errors.js'
 
 const PONG_TIMEOUT_MS = 3_000
-/** How many intervals the answer may take while messages arrive before it. If only the way to the server is broken, messages keep arriving. */
+/**
+ * How many intervals the answer may take while messages arrive before it. If only the way to the server is broken, messages keep arriving.
+ */
 const MOST_TIMEOUTS = 4
 
 /**

@@ -8,8 +8,8 @@ const EVERY_MS = 100
 const LEAST_PIECES = 4
 
 /**
- * Sends a PING with a unique argument now and then, from the moment the client connects. After a lost or doubled reply each command gets the
- * reply of its neighbour, and during constant traffic nothing else would detect that.
+ * Sends a PING with a unique argument now and then, from the moment the client connects. After a lost or doubled reply each command gets
+ * the reply of its neighbour, and during constant traffic nothing else would detect that.
  */
 export function checkOrder(redis: Redis): Redis {
   let sent = 0

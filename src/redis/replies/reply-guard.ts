@@ -6,7 +6,10 @@ import { ProtocolError, ReplyScanner, TYPE } from './reply-scanner.js'
 
 /** The longest line of Redis: the error of a script quotes at most a part of its arguments. */
 const MAX_LINE = 64 * 1024
-/** The most bytes of pushes without a subscription since the last reply or message: endless ones would keep the process busy and defeat the checks for silence. */
+/**
+ * The most bytes of pushes without a subscription since the last reply or message: endless ones would keep the process busy and defeat the
+ * checks for silence.
+ */
 const MAX_STRAY = 1024 * 1024
 
 interface Sent {
@@ -152,8 +155,8 @@ class ReplyGuard {
   }
 
   /**
-   * Checks a push, a message with RESP2, or the reply to a command that subscribes, whose elements ioredis reads without checks. False for pushes of an
-   * unknown kind, which ioredis ignores.
+   * Checks a push, a message with RESP2, or the reply to a command that subscribes, whose elements ioredis reads without checks. False for
+   * pushes of an unknown kind, which ioredis ignores.
    */
   #isKnown(): boolean {
     const { commandQueue, condition } = this.#internals

@@ -24,9 +24,15 @@ const MINUS = 45
 const PLUS = 43
 const ZERO = 48
 
-/** The longest text of V8, a few bytes below the longest string of Redis: ioredis turns some replies into texts, and a longer one would end the process. */
+/**
+ * The longest text of V8, a few bytes below the longest string of Redis: ioredis turns some replies into texts, and a longer one would end
+ * the process.
+ */
 const MAX_BULK = constants.MAX_STRING_LENGTH
-/** The longest part of a message: announcements are short numbers, other messages come from other programs, and ioredis would make texts of them. */
+/**
+ * The longest part of a message: announcements are short numbers, other messages come from other programs, and ioredis would make texts of
+ * them.
+ */
 const MAX_MESSAGE_PART = 1024 * 1024
 /** The most elements of a reply, for which ioredis allocates before they arrive; nearly all replies have far fewer. */
 const MAX_ELEMENTS = 2 ** 20

@@ -60,7 +60,10 @@ export function translateError(thrown: unknown): RedelayedError {
   }
 }
 
-/** The reason in an error. If a name has several addresses (`localhost` with ::1 and 127.0.0.1), Node's AggregateError has no message of its own. */
+/**
+ * The reason in an error. If a name has several addresses (`localhost` with ::1 and 127.0.0.1), Node's AggregateError has no message of its
+ * own.
+ */
 function reasonOf(error: Error): string {
   const [, silentMs] = SILENT.exec(error.message) ?? []
   if (silentMs !== undefined) return `the server owed a reply and was silent for ${Number(silentMs) / 1000} s`
@@ -89,8 +92,9 @@ export function isTransient(error: RedelayedError): boolean {
 }
 
 /**
- * Whether one of several messages may have caused a script's error: it alone uses a key of another type, or needs a right that the user lacks. False for an
- * error that does not mention scripts: proxies send such errors, also in place of the reply of a script that was carried out.
+ * Whether one of several messages may have caused a script's error: it alone uses a key of another type, or needs a right that the user
+ * lacks. False for an error that does not mention scripts: proxies send such errors, also in place of the reply of a script that was
+ * carried out.
  */
 export function mayConcernOne(error: Error): boolean {
   if (error instanceof WrongTypeError || error instanceof AuthError) return true

@@ -2,7 +2,10 @@ import type { Redis } from 'ioredis'
 import { addressOfClient } from '../connections/address.js'
 import { NeverUsedError } from '../replies/server-errors.js'
 
-/** The server does not know the command, or its cluster mode is off; a reply with a code of its own, such as NOPERM or LOADING, says neither. */
+/**
+ * The server does not know the command, or its cluster mode is off; a reply with a code of its own, such as NOPERM or LOADING, says
+ * neither.
+ */
 const NO_CLUSTER = /^ERR /
 
 type Info = Readonly<Record<string, string | undefined>>
@@ -16,8 +19,9 @@ interface Internals {
 }
 
 /**
- * Refuses a server that is no node of a cluster, while a connection is opened: an address may lead to another server than before, which would accept what is meant for
- * the cluster. Proxies can say in their INFO that they are no cluster, and yet serve one, so its answer to CLUSTER SLOTS decides. Call it before the client connects.
+ * Refuses a server that is no node of a cluster, while a connection is opened: an address may lead to another server than before, which
+ * would accept what is meant for the cluster. Proxies can say in their INFO that they are no cluster, and yet serve one, so its answer to
+ * CLUSTER SLOTS decides. Call it before the client connects.
  */
 export function refuseOutsideCluster(redis: Redis): Redis {
   const own = redis as unknown as Internals
@@ -46,7 +50,10 @@ export function refuseOutsideCluster(redis: Redis): Redis {
   return redis
 }
 
-/** Whether INFO does not say that the server is a node of a cluster; it is also empty because the user may not call it, or the server answers with nil. */
+/**
+ * Whether INFO does not say that the server is a node of a cluster; it is also empty because the user may not call it, or the server
+ * answers with nil.
+ */
 function isInDoubt(info: Info): boolean {
   return info.cluster_enabled !== '1'
 }

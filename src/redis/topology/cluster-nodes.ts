@@ -17,8 +17,9 @@ const MAX_HOST = 255
 type Callback = (error: Error | null | undefined, reply?: unknown) => void
 
 /**
- * Guards the present and future nodes of an ioredis Cluster against faults of ioredis that end the process or keep
- * it busy. If the cluster is `owned`, checks their replies, and refuses servers that are no nodes of a cluster. Returns a function that stops guarding nodes found later.
+ * Guards the present and future nodes of an ioredis Cluster against faults of ioredis that end the process or keep it busy. If the cluster
+ * is `owned`, checks their replies, and refuses servers that are no nodes of a cluster. Returns a function that stops guarding nodes found
+ * later.
  */
 export function guardNodes(cluster: Cluster, owned: boolean): () => void {
   const ownNodes = ownNodesOf(cluster)
@@ -69,8 +70,8 @@ function guardNode(node: Redis, owned: boolean, ownNodes: OwnNodes): void {
 }
 
 /**
- * Checks replies to CLUSTER SLOTS, which ioredis trusts: a huge range fills the memory, overlapping ranges and thousands of nodes keep the process busy, nil
- * stops all further refreshes, and another cluster's table leads away from this one.
+ * Checks replies to CLUSTER SLOTS, which ioredis trusts: a huge range fills the memory, overlapping ranges and thousands of nodes keep the
+ * process busy, nil stops all further refreshes, and another cluster's table leads away from this one.
  */
 function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
   const whyOf = lastErrorOf(redis)
@@ -104,7 +105,10 @@ function checkSlots(redis: Redis, ownNodes: OwnNodes): Redis {
   return redis
 }
 
-/** Whether a reply is a list of slot ranges, each with the addresses of its master and its replicas; a node that has left its cluster returns none. */
+/**
+ * Whether a reply is a list of slot ranges, each with the addresses of its master and its replicas; a node that has left its cluster
+ * returns none.
+ */
 export function isSlotTable(reply: unknown): reply is Range[] {
   return (
     Array.isArray(reply) &&

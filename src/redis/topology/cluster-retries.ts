@@ -5,8 +5,8 @@ const BACKOFF: Backoff = { baseMs: 100, maxMs: 1_000 }
 const STABLE_MS = 1_000
 
 /**
- * The delays between attempts to reach any node of a cluster; each attempt tries all nodes. ioredis would make ten attempts a second, without end,
- * also if the nodes answer and break off at once.
+ * The delays between attempts to reach any node of a cluster; each attempt tries all nodes. ioredis would make ten attempts a second,
+ * without end, also if the nodes answer and break off at once.
  */
 export function clusterRetryStrategy(now: () => number, random: () => number): () => number {
   let attempt = 0

@@ -4,8 +4,8 @@ import { toError } from '../../errors.js'
 export const SLOW_MS = 1_000
 
 /**
- * Asks one node after the other, the next one when a node fails or is slow, and resolves with the first answer. Rejects with the last error if none
- * answers, or if there is no node.
+ * Asks one node after the other, the next one when a node fails or is slow, and resolves with the first answer. Rejects with the last error
+ * if none answers, or if there is no node.
  */
 export function firstAnswer<Node, T>(nodes: readonly Node[], ask: (node: Node) => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -74,7 +74,9 @@ export class MasterFinder {
     throw new ConnectionError(`none of the nodes is a master: ${answers}`, 'not-applied', { cause: reasons[0] })
   }
 
-  /** Asks all nodes; resolves when all have answered, or the time is over. Masters are keyed by run id, because one may have two addresses. */
+  /**
+   * Asks all nodes; resolves when all have answered, or the time is over. Masters are keyed by run id, because one may have two addresses.
+   */
   #askAll(masters: Map<string, Node>, reasons: Error[], ended: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       let timer = setTimeout(resolve, this.#probeMs)

@@ -27,7 +27,10 @@ const REPLACED_MS = 30_000
 const ALL_REPLACED_MS = 5_000
 /** The time before own nodes without an answer are asked again: ioredis has no reason to while another cluster carries out the calls. */
 const AGAIN_MS = 1_000
-/** Called when the client changes clusters: without an argument when it goes to another one; with the addresses of its own nodes when it stops using foreign nodes that a table had named as its own. */
+/**
+ * Called when the client changes clusters: without an argument when it goes to another one; with the addresses of its own nodes when it
+ * stops using foreign nodes that a table had named as its own.
+ */
 type OnMoved = (own?: ReadonlySet<string>) => void
 
 const known = new WeakMap<Cluster, OwnNodes>()
@@ -41,8 +44,8 @@ export function ownNodesOf(cluster: Cluster): OwnNodes {
 
 /**
  * Recognizes a cluster by the ids of its nodes. If a node redirects to another cluster, or its address now belongs to another cluster, that
- * cluster's table of slots would lead ioredis away from all own nodes, and never back. So such a table is accepted only when the own cluster is gone: all its
- * addresses belong to the other one, or none has answered for a while. The way back from there: `WayBack`.
+ * cluster's table of slots would lead ioredis away from all own nodes, and never back. So such a table is accepted only when the own
+ * cluster is gone: all its addresses belong to the other one, or none has answered for a while. The way back from there: `WayBack`.
  */
 export class OwnNodes {
   readonly #cluster: Cluster

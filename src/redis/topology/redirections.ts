@@ -39,8 +39,8 @@ interface Address {
 const paced = new WeakSet<Cluster>()
 
 /**
- * Guards an ioredis Cluster against nodes that redirect without end or without an address: a redirection without one would end the process, and
- * one to the node's own address makes ioredis open some hundred connections a second. The guard stays after the client's shutdown.
+ * Guards an ioredis Cluster against nodes that redirect without end or without an address: a redirection without one would end the process,
+ * and one to the node's own address makes ioredis open some hundred connections a second. The guard stays after the client's shutdown.
  */
 export function paceRedirections(cluster: Cluster): void {
   if (paced.has(cluster)) return
@@ -108,9 +108,9 @@ export function paceRedirections(cluster: Cluster): void {
 }
 
 /**
- * Corrects how ioredis notes the new node of a MOVED. ioredis uses the address in the error. If the client knows the nodes by other addresses (`natMap`), it has no
- * connection of that name, and sends to any node. And all slots of a node share one array, so the note would apply to all of them. Each
- * redirection would cause others, without end.
+ * Corrects how ioredis notes the new node of a MOVED. ioredis uses the address in the error. If the client knows the nodes by other
+ * addresses (`natMap`), it has no connection of that name, and sends to any node. And all slots of a node share one array, so the note
+ * would apply to all of them. Each redirection would cause others, without end.
  */
 function noteMoves(own: Internals): (handlers: Handlers) => Handlers {
   const map = own.natMapper?.bind(own)

@@ -1,6 +1,9 @@
 /** After a sentinel has named another master than before, the others learn of it one after the other, within some two seconds. */
 const LAG_MS = 3_000
-/** The longest time between two closings of connections that lead elsewhere again and again: the master can have an address that the sentinels do not know. */
+/**
+ * The longest time between two closings of connections that lead elsewhere again and again: the master can have an address that the
+ * sentinels do not know.
+ */
 const MOST_APART_MS = 600_000
 /** So many closings in a row are worth a warning. */
 const WARNED_OF = 2
@@ -8,8 +11,8 @@ const WARNED_OF = 2
 const MOST_MASTERS = 8
 
 /**
- * Which master the sentinels name when they are asked again and again: all that can be reached, at least two and more than half of those configured, each in its last two
- * answers. One alone does not count, because it can be cut off from the others.
+ * Which master the sentinels name when they are asked again and again: all that can be reached, at least two and more than half of those
+ * configured, each in its last two answers. One alone does not count, because it can be cut off from the others.
  */
 export class SentinelAgreement<S> {
   readonly #count: number

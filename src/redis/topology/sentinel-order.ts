@@ -3,8 +3,8 @@ import type { Redis, RedisOptions } from 'ioredis'
 type Sentinel = NonNullable<RedisOptions['sentinels']>[number]
 
 /**
- * The order in which all connections of one client ask the sentinels. Each connection is an ioredis client of its own, which would always begin with
- * the first sentinel: if that one names a dead server or a replica, no connection could be opened, whatever the others know.
+ * The order in which all connections of one client ask the sentinels. Each connection is an ioredis client of its own, which would always
+ * begin with the first sentinel: if that one names a dead server or a replica, no connection could be opened, whatever the others know.
  */
 export class SentinelOrder {
   readonly #sentinels: readonly Sentinel[]

@@ -31,9 +31,9 @@ export interface SentinelWatchParams {
 }
 
 /**
- * Listens to all sentinels: they complete a failover some seconds before an old master that is still alive learns of it.
- * Until then the old master accepts writes and loses them. Each sentinel publishes when it has learned of the new master itself, so
- * after the last announcement no connection stays at the old master because it asked an outdated sentinel. Announcements can be lost, and sentinels can
+ * Listens to all sentinels: they complete a failover some seconds before an old master that is still alive learns of it. Until then the old
+ * master accepts writes and loses them. Each sentinel publishes when it has learned of the new master itself, so after the last
+ * announcement no connection stays at the old master because it asked an outdated sentinel. Announcements can be lost, and sentinels can
  * have lied to a connection that asked them: so the watch also asks them again and again.
  */
 export class SentinelWatch {
@@ -175,7 +175,8 @@ export class SentinelWatch {
     let [isNow, areThere, areElsewhere] = [true, false, false]
     this.#params.onSwitch((peer, ...rest) => {
       if (peer === '') return false
-      // A connection that is being opened is refused only if this answer closed another one. Otherwise each answer could refuse the next attempt.
+      // A connection that is being opened is refused only if this answer closed another one. Otherwise each answer could refuse the next
+      // attempt.
       if (!isNow) return mayClose && areElsewhere && isElsewhere(peer, ...rest)
       if (!isElsewhere(peer, ...rest)) {
         areThere = true
@@ -200,7 +201,10 @@ export class SentinelWatch {
     void this.#lookUp(sentinel)
   }
 
-  /** Looks up the newest name that a sentinel has announced. One look-up at a time, so that a flood of names does not keep the process from looking up others. */
+  /**
+   * Looks up the newest name that a sentinel has announced. One look-up at a time, so that a flood of names does not keep the process from
+   * looking up others.
+   */
   async #lookUp(sentinel: Sentinel): Promise<void> {
     if (this.#lookingUp.has(sentinel)) return
     this.#lookingUp.add(sentinel)

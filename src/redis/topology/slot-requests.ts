@@ -2,7 +2,10 @@ import type { Cluster, Redis } from 'ioredis'
 import { abandon } from '../connections/disconnect.js'
 import { firstAnswer, SLOW_MS } from './first-answer.js'
 
-/** The most nodes to ask in a round, more than any needs; ioredis chooses them at random. Asking thousands of missing nodes would take minutes. */
+/**
+ * The most nodes to ask in a round, more than any needs; ioredis chooses them at random. Asking thousands of missing nodes would take
+ * minutes.
+ */
 const MAX_ASKED = 100
 
 type Callback = (error?: Error | null) => void
@@ -21,9 +24,9 @@ export function slotsTimeout(connectTimeout: number): number {
 }
 
 /**
- * Makes ioredis ask the next node for the slots while a slow one is awaited; the first reply counts. ioredis itself asks one node after the other:
- * with a short limit it never connects over a slow line, and with a long one a silent node delays the others. Returns a function that ends the
- * current requests.
+ * Makes ioredis ask the next node for the slots while a slow one is awaited; the first reply counts. ioredis itself asks one node after the
+ * other: with a short limit it never connects over a slow line, and with a long one a silent node delays the others. Returns a function
+ * that ends the current requests.
  */
 export function askSideBySide(cluster: Cluster): () => void {
   const own = cluster as unknown as Internals

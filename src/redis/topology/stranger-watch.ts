@@ -4,7 +4,10 @@ import { atMost } from '../../timing/pause.js'
 import { remoteAddressOf } from '../connections/remote-address.js'
 
 const NODE_ID = /^[0-9a-f]{40}$/
-/** The replies of a server that will probably not name itself the next time either: it is asked ever less often. Another program can have caused them for a while. */
+/**
+ * The replies of a server that will probably not name itself the next time either: it is asked ever less often. Another program can have
+ * caused them for a while.
+ */
 const NAMELESS = /^(NOPERM|ERR unknown|ERR This instance has cluster support disabled)/i
 
 /** Nodes are compared this often, because both a table and an id can be wrong for a while; sooner at first, and while one is a stranger. */
@@ -12,7 +15,10 @@ const COMPARE_MS = 60_000
 const SOON_MS = 5_000
 /** How soon they are compared when a node has come after a stranger. */
 const AFTER_NODE_MS = 1_000
-/** A node that refused to name itself is asked again after `COMPARE_MS`, then after twice as long each time, at most this: each refusal is a line in the ACL log of Redis. */
+/**
+ * A node that refused to name itself is asked again after `COMPARE_MS`, then after twice as long each time, at most this: each refusal is a
+ * line in the ACL log of Redis.
+ */
 const NAMELESS_MS = 3_600_000
 /** The least time between two requests for the slots, and the longest wait for an id. */
 const REQUEST_MS = 1_000
@@ -21,8 +27,9 @@ const ANSWER_MS = 2_000
 type Identity = 'own' | 'stranger' | 'unknown'
 
 /**
- * Compares the ids of connected nodes with those of the table of slots. A forged table can name addresses of another cluster with the ids of the own one, and calls that are
- * answered there would be no reason to ask for the slots again. A user may have no right to the command; servers that imitate a cluster may have no ids.
+ * Compares the ids of connected nodes with those of the table of slots. A forged table can name addresses of another cluster with the ids
+ * of the own one, and calls that are answered there would be no reason to ask for the slots again. A user may have no right to the command;
+ * servers that imitate a cluster may have no ids.
  */
 export class StrangerWatch {
   readonly #cluster: Cluster
@@ -43,8 +50,8 @@ export class StrangerWatch {
   #requestedAt = -Infinity
 
   /**
-   * `ids`: those of the table. `onFound`: a node is a stranger, so the slots have to be asked for. `onLeft`: there is none any more; gets the remote addresses of nodes
-   * that are own ones.
+   * `ids`: those of the table. `onFound`: a node is a stranger, so the slots have to be asked for. `onLeft`: there is none any more; gets
+   * the remote addresses of nodes that are own ones.
    */
   constructor(params: {
     cluster: Cluster
@@ -82,7 +89,10 @@ export class StrangerWatch {
     else if (this.#unnamed > 0) this.#compareIn(SOON_MS)
   }
 
-  /** No answer says nothing: only an own id ends a doubt. After a node without an answer, waits stay where they are until each node is an own one. */
+  /**
+   * No answer says nothing: only an own id ends a doubt. After a node without an answer, waits stay where they are until each node is an
+   * own one.
+   */
   async #identityOf(node: Redis): Promise<Identity> {
     const asked = (node.cluster('MYID') as Promise<unknown>).catch((error: Error) => {
       if (NAMELESS.test(error.message)) this.#askLater(node)

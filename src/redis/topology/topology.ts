@@ -22,8 +22,8 @@ export interface Topology {
   /** The connections of this client that broke; only of its own connections, which never resend by themselves. */
   readonly predecessors: Predecessors
   /**
-   * Whether a command that was sent for `key` after `since`, by the monotonic clock, on a connection that broke, can no longer be carried out. Rejects
-   * if its server cannot be reached.
+   * Whether a command that was sent for `key` after `since`, by the monotonic clock, on a connection that broke, can no longer be carried
+   * out. Rejects if its server cannot be reached.
    */
   isOver(key: string, since: number): Promise<boolean>
   /** Whether the server is too old for reliable queues. */
@@ -56,7 +56,8 @@ export interface Topology {
   /** Whether `arrived` compares the server of a dedicated client with the others, for which it needs that server's INFO. */
   readonly comparesServers: boolean
   /**
-   * A dedicated client has been connected; `info` is its server's INFO, if known. Where all connections are meant for one master, the others follow it.
+   * A dedicated client has been connected; `info` is its server's INFO, if known. Where all connections are meant for one master, the
+   * others follow it.
    * @throws {ConnectionError} it leads to another server than the others, which do not follow it now
    */
   arrived(dedicated: Redis, info: string | undefined): void

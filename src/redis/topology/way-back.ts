@@ -23,7 +23,9 @@ const LOOK_MS = 5_000
 const SELDOM_MS = 60_000
 /** They are asked this often while they lead back. */
 const AGAIN_MS = 1_000
-/** For how long they must lead back before the client follows them; twice as long each time, for as long as the client moves within an hour. */
+/**
+ * For how long they must lead back before the client follows them; twice as long each time, for as long as the client moves within an hour.
+ */
 const LEAST_MS = 5_000
 const MOST_MS = 600_000
 const QUIET_MS = 3_600_000
@@ -32,9 +34,9 @@ const MAX_SEEDS = 20
 const MAX_FORMER = 4
 
 /**
- * The way back to a cluster that a client has left because all its addresses led to another one. The nodes of that one know nothing about it, so
- * only the addresses that the user has configured can say that it is there again. They decide: the client returns when more of them lead to the
- * cluster that it has left than to the one that it uses, for a while. It never follows them to a third cluster.
+ * The way back to a cluster that a client has left because all its addresses led to another one. The nodes of that one know nothing about
+ * it, so only the addresses that the user has configured can say that it is there again. They decide: the client returns when more of them
+ * lead to the cluster that it has left than to the one that it uses, for a while. It never follows them to a third cluster.
  */
 export class WayBack {
   readonly #cluster: Cluster

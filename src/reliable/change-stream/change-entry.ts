@@ -38,7 +38,10 @@ const TEXT_BYTES = 65_536
 const NEWLINE = 10
 /** The most messages that a script changes. */
 const MOST_CHANGES = 10_000
-/** The most empty ids in a part, which another program can write into each schedule: an entry of a hundred bytes could claim thousands of them. */
+/**
+ * The most empty ids in a part, which another program can write into each schedule: an entry of a hundred bytes could claim thousands of
+ * them.
+ */
 const MOST_EMPTY = 16
 const FIRST_LINE = /^([\w-]{1,32}) ([\x21-\x7e]{1,64})$/
 const PART_LINE = /^([a-z]),([^,]{0,32}),([^,]{0,32}),(\d?),(\d{1,9}),(\d{1,9}),(\d{1,9})$/

@@ -151,10 +151,10 @@ export class ChangeReader {
   }
 
   /**
-   * Another program can set a group after all entries, or write an entry with a future id, which no entry follows once the stream
-   * has begun anew. Then the reader begins again with the first entry if the epoch is another one, else it goes on after the last entry whose id was
-   * not ahead of the clock: a damaged reply can have had the id. After a failover that lost entries, the place is after all entries too: then the
-   * reader goes on after the last remaining entry.
+   * Another program can set a group after all entries, or write an entry with a future id, which no entry follows once the stream has begun
+   * anew. Then the reader begins again with the first entry if the epoch is another one, else it goes on after the last entry whose id was
+   * not ahead of the clock: a damaged reply can have had the id. After a failover that lost entries, the place is after all entries too:
+   * then the reader goes on after the last remaining entry.
    */
   async #checkPlace(): Promise<void> {
     const { store, reader } = this.#params

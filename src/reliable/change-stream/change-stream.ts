@@ -15,13 +15,13 @@ export interface ChangesOptions {
   /** The readers of a group share the changes: each entry goes to one reader, and later to another until it is acknowledged. */
   readonly group?: string | undefined
   /**
-   * This reader's name within the group; a reader that uses a name again first gets what it did not acknowledge. Default: a random name, so that
-   * another reader gets the unacknowledged entries after `claimAfter`, out of order.
+   * This reader's name within the group; a reader that uses a name again first gets what it did not acknowledge. Default: a random name, so
+   * that another reader gets the unacknowledged entries after `claimAfter`, out of order.
    */
   readonly consumer?: string | undefined
   /**
-   * Where to begin: `'start'` (default for a new group): with the first entry; `'end'` (default without a group): with the next new one; or after a
-   * position. An existing group continues where it is.
+   * Where to begin: `'start'` (default for a new group): with the first entry; `'end'` (default without a group): with the next new one; or
+   * after a position. An existing group continues where it is.
    */
   readonly from?: ChangePosition | 'start' | 'end' | undefined
   /**
@@ -34,7 +34,10 @@ export interface ChangesOptions {
 }
 
 export interface ReadChangesOptions {
-  /** The entry after which the page begins, `'0-0'` for the beginning. With an epoch the status says whether the entry is still there, with a digest whether it is the same. */
+  /**
+   * The entry after which the page begins, `'0-0'` for the beginning. With an epoch the status says whether the entry is still there, with
+   * a digest whether it is the same.
+   */
   readonly after: { readonly id: string; readonly epoch: string | null; readonly digest?: string | null | undefined }
   /** The most entries of the page. 1 to 10,000; default 200. */
   readonly count?: number | undefined

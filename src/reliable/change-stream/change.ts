@@ -1,10 +1,10 @@
 import type { Headers } from '../record.js'
 
 /**
- * What happened to a message. `failed`: it was given back, or its visibility timeout ended, and it will be delivered again; `released`: the same
- * without counting as an attempt; `dead`: it left the queue unhandled, for the dead letters where the queue keeps them;
- * `moved`: it went to another queue; `redriven`: it came back from the dead letters; `restored`: `restoreMany` put it back with
- * `known`; `progress`: its consumer reported progress; `cleared`: all messages were removed.
+ * What happened to a message. `failed`: it was given back, or its visibility timeout ended, and it will be delivered again; `released`: the
+ * same without counting as an attempt; `dead`: it left the queue unhandled, for the dead letters where the queue keeps them; `moved`: it
+ * went to another queue; `redriven`: it came back from the dead letters; `restored`: `restoreMany` put it back with `known`; `progress`:
+ * its consumer reported progress; `cleared`: all messages were removed.
  */
 export type ChangeKind =
   | 'added'
@@ -24,8 +24,8 @@ export type ChangeKind =
   | 'cleared'
 
 /**
- * The place of a reader. Positions of one epoch are ordered by their ids. Where changes are kept for groups, a group misses no change within an
- * epoch; any other reader goes on with the next existing entry, and only its beginning `from` a position is checked.
+ * The place of a reader. Positions of one epoch are ordered by their ids. Where changes are kept for groups, a group misses no change
+ * within an epoch; any other reader goes on with the next existing entry, and only its beginning `from` a position is checked.
  */
 export interface ChangePosition {
   /** The stream's epoch: changes when the stream was lost or could not be written, but not when Redis goes back in time. */
@@ -77,8 +77,9 @@ export interface ChangeBatch {
 /** One page of the change stream, read after an entry. */
 export interface ChangePage {
   /**
-   * `'ok'`, or why the page cannot begin after that entry: `'epoch'`: the stream has begun anew; `'rewound'`: Redis went back in time, and the last
-   * entry is an earlier one; `'trimmed'`: the entry is gone or another one has its id, and there can be later ones; `'off'`: the queue keeps no changes.
+   * `'ok'`, or why the page cannot begin after that entry: `'epoch'`: the stream has begun anew; `'rewound'`: Redis went back in time, and
+   * the last entry is an earlier one; `'trimmed'`: the entry is gone or another one has its id, and there can be later ones; `'off'`: the
+   * queue keeps no changes.
    */
   readonly status: 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
   /** The queue's current epoch; `null`: it keeps no changes. */

@@ -16,9 +16,9 @@ import { MAX_HEADER_BYTES, TASK_HEADER, checkHeaders, encodeHeaders, type Header
 import { MAX_DATE_MS, tickRuleOf, type RepeatTimes, type TickRule } from './ticks.js'
 
 /**
- * The policy for ticks that passed while no consumer polled the queue. The message of the first of them waits in the queue.
- * `'one'`: it stands for all of them. `'all'`: each gets a message. `'none'`: the message of a tick is removed if no consumer took it before
- * the next tick.
+ * The policy for ticks that passed while no consumer polled the queue. The message of the first of them waits in the queue. `'one'`: it
+ * stands for all of them. `'all'`: each gets a message. `'none'`: the message of a tick is removed if no consumer took it before the next
+ * tick.
  */
 export type MissedTicks = 'one' | 'all' | 'none'
 
@@ -127,7 +127,10 @@ export function readRepeat(key: Buffer, value: Buffer, maxPayloadBytes: number):
   return readState(value, maxPayloadBytes)
 }
 
-/** Reads a state. Any client of the server can have written it, so every field is checked as an application's arguments are before it is used. */
+/**
+ * Reads a state. Any client of the server can have written it, so every field is checked as an application's arguments are before it is
+ * used.
+ */
 export function readState(value: Buffer, maxPayloadBytes: number): RepeatState {
   const most = mostRepeatBytes(maxPayloadBytes)
   if (value.length > most) throw new DecodeError('repeat', `${value.length} bytes, where at most ${most} can be`)

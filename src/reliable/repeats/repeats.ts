@@ -81,7 +81,10 @@ export class Repeats {
     return result === 1
   }
 
-  /** Begins a repeat after the tick `last`: the next poll prepares what has been missed since then. False when another process began it meanwhile, or `now` is wrong. */
+  /**
+   * Begins a repeat after the tick `last`: the next poll prepares what has been missed since then. False when another process began it
+   * meanwhile, or `now` is wrong.
+   */
   async resume(name: string, definition: RepeatDefinition, last: number, now: number): Promise<boolean> {
     const value = writeState({ tick: last, definition })
     const at = nextTickOf(definition)(last)

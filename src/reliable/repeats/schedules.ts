@@ -42,7 +42,9 @@ export class Schedules<T> {
     this.#repeats = repeats
   }
 
-  /** @param since the last prepared tick of the same schedule in another queue, where it is about to end: a new one here continues after it */
+  /**
+   * @param since the last prepared tick of the same schedule in another queue, where it is about to end: a new one here continues after it
+   */
   async upsert(name: string, payload: T, options: ScheduleOptions, since: number | null = null): Promise<boolean> {
     const definition = this.#definitionOf(name, payload, options)
     return this.#change(name, async (known, now) => {

@@ -10,8 +10,8 @@ export interface RepeatTimes {
   /** The milliseconds between ticks, counted from `startAt`, or from 1970-01-01T00:00Z. 1 to 31,622,400,000 (366 days). */
   readonly every?: Duration | undefined
   /**
-   * A cron expression of five fields (minute, hour, day of the month, month, day of the week), or six with the seconds before them, or `@daily` and the
-   * like. Needs the package `croner`.
+   * A cron expression of five fields (minute, hour, day of the month, month, day of the week), or six with the seconds before them, or
+   * `@daily` and the like. Needs the package `croner`.
    */
   readonly cron?: string | undefined
   /** The IANA time zone of the cron expression, such as `'Europe/Berlin'`. Default `'UTC'`. */

@@ -12,7 +12,10 @@ interface UnderWay {
   isOver: boolean
 }
 
-/** Limits the bytes of the answers that are under construction or sent: a client that asks for much and reads nothing must not fill the memory. */
+/**
+ * Limits the bytes of the answers that are under construction or sent: a client that asks for much and reads nothing must not fill the
+ * memory.
+ */
 export class Answers {
   readonly #most: number
   readonly #requests = new WeakMap<FastifyRequest, UnderWay>()

@@ -57,8 +57,8 @@ export function makeKey(
 }
 
 /**
- * The accepted keys: a file with a line for each, `<id> <SHA-256 of the key> <scopes> <topics>`. The file is read again when it has changed, so keys
- * can be added and removed while the service runs. The keys are random, so a fast hash is enough.
+ * The accepted keys: a file with a line for each, `<id> <SHA-256 of the key> <scopes> <topics>`. The file is read again when it has
+ * changed, so keys can be added and removed while the service runs. The keys are random, so a fast hash is enough.
  */
 export class ApiKeys {
   readonly path: string

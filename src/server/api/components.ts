@@ -26,8 +26,8 @@ export function named<T>(schema: T, change: (schema: Json) => Json = (same) => s
 }
 
 /**
- * Moves each schema with a `title` to the components, where client generators find one type for it, and adds the formats of integers and the types of
- * enums, which generators would otherwise guess.
+ * Moves each schema with a `title` to the components, where client generators find one type for it, and adds the formats of integers and
+ * the types of enums, which generators would otherwise guess.
  *
  * @throws Error two schemas with one name differ
  */

@@ -10,8 +10,8 @@ const MOST_REFUSED = 1_000
 const ANSWER = bareAnswer('too-many-connections', 'the service has --max-connections of them', ['Retry-After: 1'])
 
 /**
- * Answers each connection beyond `most` with a problem, before it has sent a request. With `maxConnections` of Node a client could not see why its connection
- * was closed.
+ * Answers each connection beyond `most` with a problem, before it has sent a request. With `maxConnections` of Node a client could not see
+ * why its connection was closed.
  * @param onRefused counts a refused connection
  */
 export function limitConnections(server: Server, most: number, onRefused: () => void): void {

@@ -11,7 +11,10 @@ const PAIRS = [
 const B64 = '([A-Za-z0-9+/]{4})'
 /** The last one or two bytes: the unused bits are 0. */
 const [B64_1, B64_2] = ['[A-Za-z0-9+/][AQgw]==', '[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=']
-/** A message with a group has the priority 0. In two parts: a client generator makes a map of a type with `properties` directly in a negation. */
+/**
+ * A message with a group has the priority 0. In two parts: a client generator makes a map of a type with `properties` directly in a
+ * negation.
+ */
 const NO_PRIORITY = {
   not: { allOf: [{ required: ['group', 'priority'] }, { properties: { priority: { minimum: 1 } } }] },
 }

@@ -8,8 +8,8 @@ const LINGER_BYTES = 8 * 1_048_576
 const LOOK_MS = 100
 
 /**
- * If a request is answered before all of it has arrived and its connection is then closed, data that the client still sends would reset the connection,
- * and the answer could be lost. So the service ends its side and discards incoming data for a while.
+ * If a request is answered before all of it has arrived and its connection is then closed, data that the client still sends would reset the
+ * connection, and the answer could be lost. So the service ends its side and discards incoming data for a while.
  */
 export function lingerAfterEarlyAnswers(app: FastifyInstance): void {
   app.addHook('onSend', ({ raw }, _reply, _payload, done) => {

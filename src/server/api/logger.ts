@@ -13,8 +13,8 @@ export type LoggedError = {
 }
 
 /**
- * The identity of an error and nothing else: ioredis attaches whole commands to its errors, with passwords and answers of endpoints, and other libraries
- * attach requests.
+ * The identity of an error and nothing else: ioredis attaches whole commands to its errors, with passwords and answers of endpoints, and
+ * other libraries attach requests.
  */
 export function loggedError(error: Error, depth = 0): LoggedError {
   const { message, stack, cause } = error

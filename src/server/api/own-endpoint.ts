@@ -4,8 +4,8 @@ import type { ApiKey } from './api-keys.js'
 import { BadRequest } from './problem.js'
 
 /**
- * The problems of the endpoints that messages name for themselves, by endpoint id. Endpoints belong to all topics: a key that gives one to a message gets
- * a webhook signed with its secret.
+ * The problems of the endpoints that messages name for themselves, by endpoint id. Endpoints belong to all topics: a key that gives one to
+ * a message gets a webhook signed with its secret.
  *
  * @throws BadRequest the key is not for all topics
  */

@@ -13,8 +13,8 @@ const WINDOW_MS = 300_000
 const STEP_MS = 10_000
 
 /**
- * How late this instance handed messages out since the first read of the last five minutes, as exactly as the buckets of its histograms allow. Earlier
- * counts can have any age.
+ * How late this instance handed messages out since the first read of the last five minutes, as exactly as the buckets of its histograms
+ * allow. Earlier counts can have any age.
  */
 export class RecentLateness {
   readonly #histograms: readonly Histogram[]

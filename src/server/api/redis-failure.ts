@@ -1,4 +1,6 @@
-/** The kind of a failed command that the service sent without the library: `refused`: Redis refused it; `unavailable`: Redis did not answer. */
+/**
+ * The kind of a failed command that the service sent without the library: `refused`: Redis refused it; `unavailable`: Redis did not answer.
+ */
 export type RedisFailure = 'refused' | 'unavailable'
 
 const UNAVAILABLE = new Set(['AbortError', 'InterruptError', 'MaxRetriesPerRequestError', 'ClusterAllFailedError'])

@@ -266,7 +266,9 @@ export const FanOutOutput = Type.Object({
   failed: Type.Integer({ description: 'The number of topics that refused it' }),
 })
 
-/** For the OpenAPI document only: each message is checked by itself. A bare array is taken too, but client generators make no type of both. */
+/**
+ * For the OpenAPI document only: each message is checked by itself. A bare array is taken too, but client generators make no type of both.
+ */
 export const BatchInput = Type.Object({ messages: Type.Array(MessageInput, { minItems: 1 }) }, closed)
 
 export const BatchResult = Type.Object({

@@ -29,8 +29,8 @@ export function setSession(request: FastifyRequest, reply: FastifyReply, token: 
 }
 
 /**
- * Refuses requests that another site made the browser send: the cookie would come along. Another site must not sign a reader in with its own key
- * either.
+ * Refuses requests that another site made the browser send: the cookie would come along. Another site must not sign a reader in with its
+ * own key either.
  *
  * @throws BadRequest
  */

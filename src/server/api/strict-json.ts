@@ -33,9 +33,9 @@ export class JsonBudget {
 }
 
 /**
- * Parses a JSON text, or throws a `BadRequest`. Stricter than `JSON.parse`, it refuses what would not arrive as it was sent, or harms readers: invalid
- * UTF-8, repeated keys, the key `__proto__`, numbers that do not fit a double, and deep nesting. One pass before anything is built. Texts of one request
- * share a budget.
+ * Parses a JSON text, or throws a `BadRequest`. Stricter than `JSON.parse`, it refuses what would not arrive as it was sent, or harms
+ * readers: invalid UTF-8, repeated keys, the key `__proto__`, numbers that do not fit a double, and deep nesting. One pass before anything
+ * is built. Texts of one request share a budget.
  */
 export function readJson(bytes: Buffer, budget = new JsonBudget()): unknown {
   if (!isUtf8(bytes)) throw new BadRequest('invalid-utf8', 'the body is not UTF-8')

@@ -1,4 +1,5 @@
-// `redelayed-server key [--scopes push,consume] [--topics orders,mails-*] [--hide-payloads]`: makes an API key, and the line of the keys file for it.
+// `redelayed-server key [--scopes push,consume] [--topics orders,mails-*] [--hide-payloads]`: makes an API key, and the line of the keys
+// file for it.
 import { parseArgs } from 'node:util'
 import { makeKey, SCOPES, type Scope } from '../api/api-keys.js'
 import { TOPIC_NAME } from '../topics/topic-name.js'

@@ -68,8 +68,8 @@ export class DelayClient {
   }
 
   /**
-   * Acknowledges handled messages. `lost`: the lease had ended, and another consumer can have the message; after a repeated request, the first attempt may
-   * have arrived.
+   * Acknowledges handled messages. `lost`: the lease had ended, and another consumer can have the message; after a repeated request, the
+   * first attempt may have arrived.
    *
    * @throws ProblemError `invalid-lease`, NoAnswerError, or the reason of `signal`
    *

@@ -111,8 +111,8 @@ export class TopicClient<T> {
   }
 
   /**
-   * Yields messages as they become due, until the signal aborts. Acknowledge each of them. It asks for one at a time unless `max` is given; the messages
-   * of one answer are leased together. While the service does not answer, or answers with a 502, 503 or 504, it keeps asking.
+   * Yields messages as they become due, until the signal aborts. Acknowledge each of them. It asks for one at a time unless `max` is given;
+   * the messages of one answer are leased together. While the service does not answer, or answers with a 502, 503 or 504, it keeps asking.
    *
    * @throws ProblemError `topic-not-found`; `signal` ends it without an error
    *
@@ -219,7 +219,8 @@ export class TopicClient<T> {
   }
 
   /**
-   * Moves dead letters back; their attempts begin anew: the oldest `count` (100), those with the given ids, or all that match. Resolves with their number.
+   * Moves dead letters back; their attempts begin anew: the oldest `count` (100), those with the given ids, or all that match. Resolves
+   * with their number.
    *
    * @throws ProblemError `topic-not-found`, NoAnswerError, or the reason of `signal`
    *

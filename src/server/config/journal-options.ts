@@ -30,8 +30,8 @@ export interface JournalOptions {
   /** The number of connections to PostgreSQL or MySQL. 2 to 100; default 5. */
   readonly connections?: number | undefined
   /**
-   * Whether the journal works in the background: reads the changes of its queues, puts back what Redis has lost, and removes what is older than the
-   * retention. False for a tool that only compares or restores by hand. Default true.
+   * Whether the journal works in the background: reads the changes of its queues, puts back what Redis has lost, and removes what is older
+   * than the retention. False for a tool that only compares or restores by hand. Default true.
    */
   readonly background?: boolean | undefined
 }

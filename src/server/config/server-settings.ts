@@ -20,8 +20,8 @@ const REDIS = ['redis', 'rediss']
 const MiB = 1_048_576
 
 /**
- * Every setting of the service. `maxMessageBytes` is the flag `--max-message-bytes`, the variable `REDELAYED_MAX_MESSAGE_BYTES` and the line
- * `max-message-bytes:` of the configuration file.
+ * Every setting of the service. `maxMessageBytes` is the flag `--max-message-bytes`, the variable `REDELAYED_MAX_MESSAGE_BYTES` and the
+ * line `max-message-bytes:` of the configuration file.
  */
 export const SETTINGS = {
   host: text('The address to listen on. 0.0.0.0 or :: for all.', '<address>', '127.0.0.1'),

@@ -125,7 +125,10 @@ export class DeadLetters {
     return sum
   }
 
-  /** Does one part of the work; the caller repeats the call with the cursor until there is none. Repeating it from the start finds what is left. */
+  /**
+   * Does one part of the work; the caller repeats the call with the cursor until there is none. Repeating it from the start finds what is
+   * left.
+   */
   async carryOut(
     what: 'redrive' | 'delete' | 'count',
     filter: DeadLetterFilter,

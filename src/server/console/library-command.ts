@@ -30,8 +30,8 @@ export class CommandFailed extends Error {
 }
 
 /**
- * Runs read-only commands of the library's command line, such as `doctor` and `peek`, and parses the document that they print. Each runs in a process
- * of its own, so that a large answer or a scan delays no request.
+ * Runs read-only commands of the library's command line, such as `doctor` and `peek`, and parses the document that they print. Each runs in
+ * a process of its own, so that a large answer or a scan delays no request.
  */
 export class LibraryCommand {
   readonly #redis: () => Promise<RedisAddress>

@@ -90,7 +90,10 @@ export class MessageSearch {
     }
   }
 
-  /** Finds messages by business key, also final ones, topic by topic and by id: SQL finds them, and Redis has their state. @throws JournalError */
+  /**
+   * Finds messages by business key, also final ones, topic by topic and by id: SQL finds them, and Redis has their state. @throws
+   * JournalError
+   */
   async #byBizKey(
     names: readonly string[],
     filter: MessageFilter & { bizKey: string },

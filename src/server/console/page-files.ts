@@ -30,7 +30,9 @@ const TYPES: Readonly<Record<string, string>> = {
 const DOCUMENT = 'index.html'
 const COMPRESSED = ['.br', '.gz']
 
-/** Reads a folder with `index.html` and `assets` into memory, with the compressed forms beside each file. `undefined` if it was not built. */
+/**
+ * Reads a folder with `index.html` and `assets` into memory, with the compressed forms beside each file. `undefined` if it was not built.
+ */
 export function readPageFiles(folder: string): PageFiles | undefined {
   if (!existsSync(join(folder, DOCUMENT))) return undefined
   const dir = join(folder, 'assets')

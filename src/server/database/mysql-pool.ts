@@ -6,8 +6,8 @@ type OnConnection = Parameters<MysqlPool['getConnection']>[0]
 type OnResult = (error: unknown, result: never) => void
 
 /**
- * Connections to MySQL or MariaDB with time limits, which `mysql2` lacks, for free connections and for answers. A connection on which a statement had no
- * answer is closed, because its state is unknown.
+ * Connections to MySQL or MariaDB with time limits, which `mysql2` lacks, for free connections and for answers. A connection on which a
+ * statement had no answer is closed, because its state is unknown.
  */
 export function mysqlPool(uri: string, connectionLimit: number, statementMs: number): MysqlPool {
   const pool = createPool({

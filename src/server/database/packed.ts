@@ -1,6 +1,6 @@
 /**
- * Values for another thread: one transferable buffer, and the distinct texts. In an array, each value would be serialized by itself, and a small Node
- * buffer would be copied together with its pool of 8 KiB.
+ * Values for another thread: one transferable buffer, and the distinct texts. In an array, each value would be serialized by itself, and a
+ * small Node buffer would be copied together with its pool of 8 KiB.
  */
 export interface Packed {
   readonly count: number

@@ -8,8 +8,9 @@ const IDLE = 'I'
 const parserOf = types.getTypeParser as (oid: number, format: 'text') => unknown
 
 /**
- * Connections of PostgreSQL. When a statement had no answer in time, `pg` gives the connection back as if nothing had happened; but the server may
- * answer later, and a late `begin` would make the statements of the next user part of a transaction that never commits. Such a connection is closed.
+ * Connections of PostgreSQL. When a statement had no answer in time, `pg` gives the connection back as if nothing had happened; but the
+ * server may answer later, and a late `begin` would make the statements of the next user part of a transaction that never commits. Such a
+ * connection is closed.
  */
 export function postgresPool(connectionString: string, max: number, statementMs: number): PostgresPool {
   const pool = new Pool({

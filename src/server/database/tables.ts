@@ -4,8 +4,8 @@ import type { Generated } from 'kysely'
 export type Bytes = Uint8Array
 
 /**
- * The state of a message. `accepted`: the row is committed, but Redis is not known to have the message; `open`: Redis has it, waiting or in flight.
- * The others are final.
+ * The state of a message. `accepted`: the row is committed, but Redis is not known to have the message; `open`: Redis has it, waiting or in
+ * flight. The others are final.
  */
 export type RowState = 'accepted' | 'open' | 'handled' | 'dead' | 'expired' | 'removed' | 'moved' | 'refused'
 

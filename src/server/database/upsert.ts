@@ -3,8 +3,8 @@ import type { DatabaseKind } from './migrations.js'
 import type { JournalTables } from './tables.js'
 
 /**
- * Writes many rows with few statements. The text of a statement depends only on its number of rows and is cached: for hundreds of rows the query builder
- * would take longer than the database.
+ * Writes many rows with few statements. The text of a statement depends only on its number of rows and is cached: for hundreds of rows the
+ * query builder would take longer than the database.
  */
 export class Upsert<Row> {
   readonly #kind: DatabaseKind

@@ -63,8 +63,8 @@ export class DeliveryLog {
   }
 
   /**
-   * Lists the webhooks of several endpoints together, the newest first, after a place. It reads the first entry of each log, and more only of logs that are
-   * new enough, some at a time: a page of a thousand endpoints holds the entries of a few in memory.
+   * Lists the webhooks of several endpoints together, the newest first, after a place. It reads the first entry of each log, and more only
+   * of logs that are new enough, some at a time: a page of a thousand endpoints holds the entries of a few in memory.
    */
   async listOf(endpoints: readonly string[], count: number, after?: DeliveryPlace): Promise<DeliveriesOfAll> {
     const heads = new Map<string, string>()

@@ -29,8 +29,8 @@ export class EgressPolicy {
   }
 
   /**
-   * Reads the URL of an endpoint. WHATWG's parser normalizes all notations of an address (`0x7f.1`, `2130706433`), so that a literal is already refused
-   * here; a name is resolved and checked at every connection.
+   * Reads the URL of an endpoint. WHATWG's parser normalizes all notations of an address (`0x7f.1`, `2130706433`), so that a literal is
+   * already refused here; a name is resolved and checked at every connection.
    *
    * @throws InvalidArgumentError webhooks may not go there
    */

@@ -43,8 +43,8 @@ export interface Left {
 }
 
 /**
- * Keeps a bad endpoint from slowing down the others: before each webhook it decides whether the endpoint may get it, and after each it records how it
- * ended. All instances share its state in Redis, under the Redis clock.
+ * Keeps a bad endpoint from slowing down the others: before each webhook it decides whether the endpoint may get it, and after each it
+ * records how it ended. All instances share its state in Redis, under the Redis clock.
  */
 export class EndpointGate {
   readonly #redis: GateCommands

@@ -14,8 +14,8 @@ export interface Names {
 }
 
 /**
- * Resolves with c-ares, which needs no threads: `dns.lookup` shares four threads with the whole process, and a name server that hangs would block
- * them. It reads no hosts file and adds no search domain.
+ * Resolves with c-ares, which needs no threads: `dns.lookup` shares four threads with the whole process, and a name server that hangs would
+ * block them. It reads no hosts file and adds no search domain.
  */
 export function resolverLookup(resolver: Names = new Resolver({ timeout: 2_000, tries: 2 })): Lookup {
   return async (host) => {
@@ -38,9 +38,9 @@ export class EgressRefusedError extends Error {
 }
 
 /**
- * Opens the sockets of webhooks, also those to literal addresses, for which no look-up function is ever called. A name is resolved once, all its
- * addresses are checked, and the socket goes to a checked address: a name that resolves differently a moment later changes nothing. If an address does
- * not answer, the next ones are tried and share the time.
+ * Opens the sockets of webhooks, also those to literal addresses, for which no look-up function is ever called. A name is resolved once,
+ * all its addresses are checked, and the socket goes to a checked address: a name that resolves differently a moment later changes nothing.
+ * If an address does not answer, the next ones are tried and share the time.
  */
 export function guardedConnect(
   policy: EgressPolicy,

@@ -8,9 +8,10 @@ const MOST_ANSWER_BYTES = 16_384
 const END = '\r\n\r\n'
 
 /**
- * Opens the sockets of webhooks through an HTTP proxy, each by a tunnel (`CONNECT`), also for `http:`. The proxy resolves the names, and has to refuse
- * internal addresses by itself; literal addresses are refused here as without a proxy. With TLS the proxy sees nothing but the name and the port. This is
- * not undici's ProxyAgent, which knows no policy, has no bound on a proxy's answer, and does not say which status refused the tunnel.
+ * Opens the sockets of webhooks through an HTTP proxy, each by a tunnel (`CONNECT`), also for `http:`. The proxy resolves the names, and
+ * has to refuse internal addresses by itself; literal addresses are refused here as without a proxy. With TLS the proxy sees nothing but
+ * the name and the port. This is not undici's ProxyAgent, which knows no policy, has no bound on a proxy's answer, and does not say which
+ * status refused the tunnel.
  */
 export function proxiedConnect(
   proxy: URL,

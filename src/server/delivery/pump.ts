@@ -39,7 +39,10 @@ const BUSY_MS = 2_000
 /** The pause after messages were given back, so that they are not taken and given back all the time. */
 const BREATH_MS = 100
 
-/** Takes the due messages of a topic and delivers them to its endpoint. Any number of instances can do so at once: each message has one lease. */
+/**
+ * Takes the due messages of a topic and delivers them to its endpoint. Any number of instances can do so at once: each message has one
+ * lease.
+ */
 export class Pump {
   readonly #parts: PumpParts
   readonly #stop = new AbortController()
@@ -97,7 +100,9 @@ export class Pump {
     return heldMs > 0
   }
 
-  /** Starts a delivery. For a message with its own endpoint it resolves when that is under way, or with `busy` if the endpoint has no room. */
+  /**
+   * Starts a delivery. For a message with its own endpoint it resolves when that is under way, or with `busy` if the endpoint has no room.
+   */
   #start(message: ReliableMessage<Uint8Array>): Promise<'busy' | undefined> | undefined {
     const takenAt = performance.now()
     const own = ownEndpoint(message.headers)

@@ -36,7 +36,8 @@ function signatureOf(signed: Buffer, secret: WebhookSecret): string {
 }
 
 /**
- * Encodes an id that contains points, which separate it in the signed text, or characters that a header refuses. Two different ids stay different.
+ * Encodes an id that contains points, which separate it in the signed text, or characters that a header refuses. Two different ids stay
+ * different.
  */
 function withoutPoints(id: string): string {
   return /^[\w:-]+$/.test(id) ? id : `b64_${Buffer.from(id).toString('base64url')}`

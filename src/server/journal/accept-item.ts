@@ -5,8 +5,8 @@ export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate'> {
   readonly delay?: number | undefined
   readonly timeToLive?: number | undefined
   /**
-   * For this time, adding the id again adds nothing: it is the same message, even if a consumer has handled it since. In `sync` mode that holds as
-   * long as SQL has the row. At most 31,536,000,000 (365 days), as the queue's `deduplicate`.
+   * For this time, adding the id again adds nothing: it is the same message, even if a consumer has handled it since. In `sync` mode that
+   * holds as long as SQL has the row. At most 31,536,000,000 (365 days), as the queue's `deduplicate`.
    */
   readonly onceForMs?: number | undefined
   /** The id was drawn for this message: no other message has it, and SQL need not be asked. */

@@ -15,8 +15,8 @@ import { tooLarge } from './too-large.js'
 import { takeOver, type TakenOver } from './take-over.js'
 
 /**
- * What became of an accepted message. `'kept'`: Redis already has a message with this id, which stays; `'journalled'`: SQL has it, but Redis could
- * not be reached: it is added as soon as Redis can be.
+ * What became of an accepted message. `'kept'`: Redis already has a message with this id, which stays; `'journalled'`: SQL has it, but
+ * Redis could not be reached: it is added as soon as Redis can be.
  */
 export interface Accepted {
   readonly id: string
@@ -123,7 +123,8 @@ export class Accepter {
     for (const { row } of pending) this.#checkSize(row)
     await this.#commits.submit(pending)
     await this.#points.afterCommit?.()
-    // half of `adoptAfterMs` has passed: another instance may be about to add the messages, and a consumer may handle them before this call would
+    // half of `adoptAfterMs` has passed: another instance may be about to add the messages, and a consumer may handle them before this call
+    // would
     if (performance.now() - startedAt > this.#adoptAfterMs / 2) return this.#leaveToAdoption(attached, pending)
     const results = await this.#add(attached, pending, startedAt + this.#adoptAfterMs * ADD_SHARE - performance.now())
     await this.#points.afterAdd?.()
@@ -131,8 +132,8 @@ export class Accepter {
   }
 
   /**
-   * This call does not send new messages: the instance that adopts accepted rows adds them. It sends the others, for which it wrote no row: the row
-   * in SQL can be of an older message with that id.
+   * This call does not send new messages: the instance that adopts accepted rows adds them. It sends the others, for which it wrote no row:
+   * the row in SQL can be of an older message with that id.
    */
   async #leaveToAdoption<T>(
     attached: AttachedQueue<T>,
@@ -205,8 +206,8 @@ export class Accepter {
   }
 
   /**
-   * Sends also messages that another call has accepted, as long as no other instance adopts them: Redis takes each once, whichever call brings it,
-   * and so each call gets the answer of Redis, even if the other instance has died.
+   * Sends also messages that another call has accepted, as long as no other instance adopts them: Redis takes each once, whichever call
+   * brings it, and so each call gets the answer of Redis, even if the other instance has died.
    */
   async #add<T>(
     attached: AttachedQueue<T>,
@@ -235,7 +236,10 @@ export class Accepter {
     return before.state !== 'accepted' || age > this.#adoptAfterMs / 2 ? 0 : this.#adoptAfterMs * ADD_SHARE - age
   }
 
-  /** The outcome of a message that another call has accepted. `refusal`: the answer of Redis to this call; the other call may have got another one. */
+  /**
+   * The outcome of a message that another call has accepted. `refusal`: the answer of Redis to this call; the other call may have got
+   * another one.
+   */
   async #outcomeOfOtherCall<T>(
     attached: AttachedQueue<T>,
     each: Pending<T>,
@@ -326,8 +330,8 @@ export class Accepter {
   }
 
   /**
-   * Makes the rows show the messages that Redis has under their ids: from the change stream, or, for what the stream no longer has, from Redis itself.
-   * Resolves with the outcomes. After an error the outcomes of Redis stand; the stream keeps the changes until they are read.
+   * Makes the rows show the messages that Redis has under their ids: from the change stream, or, for what the stream no longer has, from
+   * Redis itself. Resolves with the outcomes. After an error the outcomes of Redis stand; the stream keeps the changes until they are read.
    */
   async #reconcileRows<T>(
     attached: AttachedQueue<T>,
@@ -349,8 +353,8 @@ export class Accepter {
   }
 
   /**
-   * If Redis took a message under an id that is open in SQL, the change stream has it. If the stream does not, Redis has lost the message since, for
-   * example by a failover: writes the rows of these messages again and resolves with them.
+   * If Redis took a message under an id that is open in SQL, the change stream has it. If the stream does not, Redis has lost the message
+   * since, for example by a failover: writes the rows of these messages again and resolves with them.
    */
   #acceptAgain({ key }: AttachedQueue, pending: readonly Pending<unknown>[]): Promise<Row[]> {
     if (pending.length === 0) return Promise.resolve([])
@@ -373,8 +377,9 @@ export class Accepter {
 }
 
 /**
- * The messages whose ids are open in SQL and that Redis does not have. Ask before the changes are read: a message that is handled after that changes
- * its row. If Redis has the same content it lost nothing: a repeated call is answered with `added` although the message existed.
+ * The messages whose ids are open in SQL and that Redis does not have. Ask before the changes are read: a message that is handled after
+ * that changes its row. If Redis has the same content it lost nothing: a repeated call is answered with `added` although the message
+ * existed.
  */
 async function notThere({ queue }: AttachedQueue, pending: readonly Pending<unknown>[]): Promise<Pending<unknown>[]> {
   const known = pending.filter(({ isNew, before }) => !isNew && before !== undefined)

@@ -7,7 +7,8 @@ interface Adding<T, E extends string> {
 }
 
 /**
- * Adds messages to a queue, which sends those of all calls of one turn of the event loop together. Resolves with the answer of Redis to each, in order.
+ * Adds messages to a queue, which sends those of all calls of one turn of the event loop together. Resolves with the answer of Redis to
+ * each, in order.
  *
  * @throws RedelayedError the whole call failed: no message has an answer of its own
  */
@@ -28,8 +29,8 @@ export async function addEach<T, E extends string>(
 type Exact = Pick<AddItem<never>, 'id' | 'date' | 'delay' | 'timeToLive'>
 
 /**
- * The item as the queue takes it: with `onceForMs`, Redis remembers the id, whichever call or instance brings the message. `exact` replaces the values
- * of the item.
+ * The item as the queue takes it: with `onceForMs`, Redis remembers the id, whichever call or instance brings the message. `exact` replaces
+ * the values of the item.
  */
 export function markedOnce<T>(item: AcceptItem<T>, exact: Exact = item): AddItem<T> {
   // part by part: a rest pattern takes several times as long

@@ -11,9 +11,9 @@ import { takeOver } from './take-over.js'
 const PAGE = 500
 
 /**
- * Adds messages that were accepted long ago and never came to Redis, because the instance that accepted them died or could not reach Redis. It reads
- * the change stream to its end first: a message that is still only accepted then was not added, and no consumer has handled it. It claims the rows,
- * so that only one of several instances adds them.
+ * Adds messages that were accepted long ago and never came to Redis, because the instance that accepted them died or could not reach Redis.
+ * It reads the change stream to its end first: a message that is still only accepted then was not added, and no consumer has handled it. It
+ * claims the rows, so that only one of several instances adds them.
  */
 export async function adopt(
   database: JournalDatabase,

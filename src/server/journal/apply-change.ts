@@ -16,9 +16,9 @@ import {
 export interface Draft {
   readonly row: Row
   /**
-   * What the drain writes. `insert`: the row with its content; `replace`: the same, and the database has the message with its earlier content; `state-only`:
-   * the content in the database stays; `fetch-content`: Redis has to be asked for the content; `fetch-all`: for the whole message, because Redis went back
-   * in time and the row can be newer than the message that Redis changed.
+   * What the drain writes. `insert`: the row with its content; `replace`: the same, and the database has the message with its earlier
+   * content; `state-only`: the content in the database stays; `fetch-content`: Redis has to be asked for the content; `fetch-all`: for the
+   * whole message, because Redis went back in time and the row can be newer than the message that Redis changed.
    */
   readonly write: 'insert' | 'replace' | 'state-only' | 'fetch-content' | 'fetch-all'
   /** With `insert`: the row with the smallest payload that the message had earlier in these changes. */
@@ -55,7 +55,8 @@ export interface ChangedQueue {
 }
 
 /**
- * Applies a change to the row of a message; `undefined` if there is no row and the change makes none. An older change leaves the row as it is.
+ * Applies a change to the row of a message; `undefined` if there is no row and the change makes none. An older change leaves the row as it
+ * is.
  */
 export function applyChange(
   queue: ChangedQueue,
@@ -185,8 +186,8 @@ function failureIn(
   // the time in the stream can be later than that of Redis's history
   const isThis = (failure: FailedAttempt): boolean =>
     failure.attempt === attempt && failure.reason === reason && Math.abs(failure.at.getTime() - at) <= APART_MS
-  // An attempt that fails again after Redis went back in time replaces the failures that Redis has forgotten; and this failure can be among those that
-  // Redis was asked for.
+  // An attempt that fails again after Redis went back in time replaces the failures that Redis has forgotten; and this failure can be among
+  // those that Redis was asked for.
   const before = known.filter((failure) => (isForDeadLetters ? !isThis(failure) : failure.attempt < attempt))
   return { failures: failureBytes([...before, { attempt, at: new Date(at), reason }]) }
 }

@@ -4,8 +4,9 @@ import type { AttachedQueue } from './attached-queue.js'
 import type { Row } from './rows.js'
 
 /**
- * The rows that a restore may put back. A message that was just accepted is on its way to Redis, from the instance that accepted it or from one that
- * adopts: the restore leaves it to them. Rows that were accepted longer ago are claimed as adoption does, by renewing `updated_at`.
+ * The rows that a restore may put back. A message that was just accepted is on its way to Redis, from the instance that accepted it or from
+ * one that adopts: the restore leaves it to them. Rows that were accepted longer ago are claimed as adoption does, by renewing
+ * `updated_at`.
  */
 export async function claimed(
   database: JournalDatabase,

@@ -53,8 +53,8 @@ export interface DrainEvents {
 type RunResult = Drained & { readonly until: number }
 
 /**
- * Writes the changes of a queue's stream into SQL, in order. One transaction writes the rows and moves the position from its known value: of two
- * instances that drain at once only one succeeds, so each change is written once. The stream is released after the commit.
+ * Writes the changes of a queue's stream into SQL, in order. One transaction writes the rows and moves the position from its known value:
+ * of two instances that drain at once only one succeeds, so each change is written once. The stream is released after the commit.
  */
 export class Drain {
   readonly #database: JournalDatabase
@@ -65,7 +65,10 @@ export class Drain {
   readonly #queues = new Map<string, AttachedQueue>()
   readonly #configs: QueueConfigs
   readonly #events: DrainEvents
-  /** The newest position in SQL that this process knows of each stream: an older one would hide that Redis went back to a time between the two. */
+  /**
+   * The newest position in SQL that this process knows of each stream: an older one would hide that Redis went back to a time between the
+   * two.
+   */
   readonly #ends = new Map<string, End>()
 
   constructor(
@@ -102,7 +105,10 @@ export class Drain {
     return status !== 'ok' || epoch !== end.epoch || batches.length > 0
   }
 
-  /** Drains up to the end that the stream has at the call, as others may keep writing, or at most `pages` pages. @throws the reason of `signal` */
+  /**
+   * Drains up to the end that the stream has at the call, as others may keep writing, or at most `pages` pages. @throws the reason of
+   * `signal`
+   */
   async run(
     attached: AttachedQueue,
     { pages = Infinity, signal }: { readonly pages?: number; readonly signal?: AbortSignal | undefined } = {},
@@ -157,11 +163,11 @@ export class Drain {
   }
 
   /**
-   * A message that goes to another queue becomes final here. Before that is written, SQL has to know the message there: otherwise, if Redis loses it
-   * in between, neither queue would put it back. Resolves with the number of entries of the page that may be written.
+   * A message that goes to another queue becomes final here. Before that is written, SQL has to know the message there: otherwise, if Redis
+   * loses it in between, neither queue would put it back. Resolves with the number of entries of the page that may be written.
    *
-   * Redis can lose data between the read of the page and the drain of the other queue, and another drain may already have handled that: the other queue
-   * then looks intact, without the message. So Redis must still have the page after that drain.
+   * Redis can lose data between the read of the page and the drain of the other queue, and another drain may already have handled that: the
+   * other queue then looks intact, without the message. So Redis must still have the page after that drain.
    */
   async #followMoves(
     attached: AttachedQueue,
@@ -273,8 +279,8 @@ export class Drain {
   }
 
   /**
-   * Redis cleared all messages of the queue. There can be millions: their rows are written before the entry, in batches. After an interruption it is
-   * repeated with the entry, as it touches no row with a later change.
+   * Redis cleared all messages of the queue. There can be millions: their rows are written before the entry, in batches. After an
+   * interruption it is repeated with the entry, as it touches no row with a later change.
    */
   async #clear(
     { key }: AttachedQueue,
@@ -352,8 +358,8 @@ export class Drain {
   }
 
   /**
-   * Resolves with the rows whose payloads are too large for the database: they must not keep later changes out of SQL. If only the payload is new, the
-   * row keeps the earlier one; otherwise it is deleted, because it describes an earlier message with this id.
+   * Resolves with the rows whose payloads are too large for the database: they must not keep later changes out of SQL. If only the payload
+   * is new, the row keeps the earlier one; otherwise it is deleted, because it describes an earlier message with this id.
    */
   async #writeDrafts(
     sql: SqlTransaction,
@@ -408,8 +414,8 @@ export class Drain {
 }
 
 /**
- * The entries without restored messages: a restore put back the message exactly as SQL has it, so SQL needs no write. A row that changed meanwhile is
- * newer, and the restore removes final messages later.
+ * The entries without restored messages: a restore put back the message exactly as SQL has it, so SQL needs no write. A row that changed
+ * meanwhile is newer, and the restore removes final messages later.
  */
 function withoutRestored(batch: JournalBatch): JournalBatch[] {
   const isOther = ({ change }: JournalChange): boolean => change !== 'restored'
@@ -440,8 +446,8 @@ function bySize<M extends { readonly payload: Uint8Array }>(
 }
 
 /**
- * SQL already has the content of accepted messages: if the first change of a message adds it to Redis with the same content, the content is not written
- * again. Removes each id of the batch from `accepted`, since only the first change of a message can match.
+ * SQL already has the content of accepted messages: if the first change of a message adds it to Redis with the same content, the content is
+ * not written again. Removes each id of the batch from `accepted`, since only the first change of a message can match.
  */
 function withoutKnown(batch: JournalBatch, accepted: Map<string, Content>): JournalBatch {
   if (accepted.size === 0) return batch
@@ -491,8 +497,8 @@ function clearDrafts(drafts: Map<string, Draft>, time: ChangeTime): void {
 }
 
 /**
- * Adds the failures that a message came with, which the stream lacks: a dead letter has those of its queue, a restored message its earlier ones. Only
- * these are taken from Redis, as the stream has those of later attempts.
+ * Adds the failures that a message came with, which the stream lacks: a dead letter has those of its queue, a restored message its earlier
+ * ones. Only these are taken from Redis, as the stream has those of later attempts.
  */
 async function addFailures(
   { queue, isForDeadLetters }: AttachedQueue,

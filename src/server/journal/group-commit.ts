@@ -7,8 +7,9 @@ interface Waiting<J> {
 }
 
 /**
- * Commits the jobs of many callers together: jobs that come while a commit is under way, or within a few milliseconds of the first one, share the next
- * commit. If the commit of several jobs fails for another reason than an absent server, each job is committed alone, so that one does not fail the others.
+ * Commits the jobs of many callers together: jobs that come while a commit is under way, or within a few milliseconds of the first one,
+ * share the next commit. If the commit of several jobs fails for another reason than an absent server, each job is committed alone, so that
+ * one does not fail the others.
  */
 export class GroupCommit<J> {
   readonly #commit: (jobs: readonly J[]) => Promise<void>

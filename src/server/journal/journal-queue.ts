@@ -55,10 +55,11 @@ export class JournalQueue<T> {
   }
 
   /**
-   * Adds a message. In the mode `'sync'` it resolves when SQL and Redis have the message, or, with the outcome `'journalled'`, when SQL has it and
-   * Redis could not be reached.
+   * Adds a message. In the mode `'sync'` it resolves when SQL and Redis have the message, or, with the outcome `'journalled'`, when SQL has
+   * it and Redis could not be reached.
    *
-   * @throws JournalError SQL could not write the message, and Redis does not have it; with the `outcome` `'unknown'` it may still be added later, and adding it again under the same id adds it once
+   * @throws JournalError SQL could not write the message, and Redis does not have it; with the `outcome` `'unknown'` it may still be added
+   *   later, and adding it again under the same id adds it once
    * @throws what `add` of the queue throws: it was not accepted
    *
    * @example
@@ -110,8 +111,8 @@ export class JournalQueue<T> {
   }
 
   /**
-   * Removes a message that no consumer has. Once it has resolved with true, SQL knows the message as removed. The message can still come back if a
-   * restore has read its row, or an `add` has committed it, and has not yet put it into Redis; see docs/journal.md.
+   * Removes a message that no consumer has. Once it has resolved with true, SQL knows the message as removed. The message can still come
+   * back if a restore has read its row, or an `add` has committed it, and has not yet put it into Redis; see docs/journal.md.
    *
    * @throws JournalError the message may be gone from Redis, and may come back when Redis loses its data
    *
@@ -142,8 +143,8 @@ export class JournalQueue<T> {
   }
 
   /**
-   * Marks a row as removed: its message never came to Redis, or Redis has lost it. The row keeps its place in the order of all changes, so that a
-   * change that SQL does not have yet, such as an addition under this id, overwrites it. False when the row has changed meanwhile.
+   * Marks a row as removed: its message never came to Redis, or Redis has lost it. The row keeps its place in the order of all changes, so
+   * that a change that SQL does not have yet, such as an addition under this id, overwrites it. False when the row has changed meanwhile.
    */
   async #removeRow(before: StateRow | undefined): Promise<boolean> {
     if (before === undefined || !OPEN_STATES.includes(before.state)) return false

@@ -117,7 +117,10 @@ export class Journal extends EventEmitter<JournalEvents> {
     )
   }
 
-  /** The number of messages or new payloads in the change streams, read by this process, that are too large for the database: only Redis has them. */
+  /**
+   * The number of messages or new payloads in the change streams, read by this process, that are too large for the database: only Redis has
+   * them.
+   */
   get tooLarge(): number {
     return this.#tooLarge
   }
@@ -133,9 +136,9 @@ export class Journal extends EventEmitter<JournalEvents> {
   }
 
   /**
-   * Attaches a queue and the queue of its dead letters: from now on the journal writes their changes into SQL and puts back what Redis loses.
-   * Add messages through the queue that it resolves with; others reach SQL only by the change stream. A sharded queue is attached shard by
-   * shard. It resolves even while Redis does not answer.
+   * Attaches a queue and the queue of its dead letters: from now on the journal writes their changes into SQL and puts back what Redis
+   * loses. Add messages through the queue that it resolves with; others reach SQL only by the change stream. A sharded queue is attached
+   * shard by shard. It resolves even while Redis does not answer.
    *
    * @throws JournalError SQL could not be asked, or the journal was closed
    *
@@ -179,9 +182,9 @@ export class Journal extends EventEmitter<JournalEvents> {
   }
 
   /**
-   * Detaches a queue and its dead letters: this process no longer follows them, and the handle from `attach` refuses to add messages. Their rows in SQL
-   * stay, unless `forget` says that the queue is gone for good. Redis still keeps the queue's changes, for other processes that have it attached and for
-   * the next `attach`; if there will be none, turn them off with `setConfig({ changes: false })`.
+   * Detaches a queue and its dead letters: this process no longer follows them, and the handle from `attach` refuses to add messages. Their
+   * rows in SQL stay, unless `forget` says that the queue is gone for good. Redis still keeps the queue's changes, for other processes that
+   * have it attached and for the next `attach`; if there will be none, turn them off with `setConfig({ changes: false })`.
    *
    * @throws JournalError with `forget`: the rows could not be removed
    *
@@ -211,8 +214,8 @@ export class Journal extends EventEmitter<JournalEvents> {
   }
 
   /**
-   * Stops the background work and closes the database. The queues stay open. It waits for work under way, but not for a server that does not answer:
-   * the next process continues unfinished work.
+   * Stops the background work and closes the database. The queues stay open. It waits for work under way, but not for a server that does
+   * not answer: the next process continues unfinished work.
    *
    * @throws nothing
    *

@@ -35,8 +35,8 @@ export interface JournalBatch {
 }
 
 /**
- * The entries of a change stream after a given one. If that entry is not there, changes are missing: `epoch`: Redis has begun anew; `rewound`: its
- * last entry is older; `trimmed`: the entry is gone, or another one has its id; `off`: the queue keeps no changes.
+ * The entries of a change stream after a given one. If that entry is not there, changes are missing: `epoch`: Redis has begun anew;
+ * `rewound`: its last entry is older; `trimmed`: the entry is gone, or another one has its id; `off`: the queue keeps no changes.
  */
 export interface ChangeReading {
   readonly status: 'ok' | 'off' | 'epoch' | 'rewound' | 'trimmed'
@@ -57,7 +57,9 @@ export interface JournalledQueue<T = unknown> {
   remove(...ids: readonly string[]): Promise<number>
   cancel(id: string): Promise<boolean>
   contains(id: string): Promise<boolean>
-  /** `known`: SQL has the messages exactly as they are put back, so the change stream records only `restored`. Dead letters take no turns. */
+  /**
+   * `known`: SQL has the messages exactly as they are put back, so the change stream records only `restored`. Dead letters take no turns.
+   */
   restoreMany(messages: Iterable<RestoreItem>, options?: { readonly known?: boolean }): Promise<RestoreOutcome[]>
   getAllRaw(ids: readonly string[]): Promise<(StoredRawMessage | null)[]>
   listAllRaw(options?: { pageSize?: number }): AsyncIterable<StoredRawMessage[]>
@@ -66,8 +68,8 @@ export interface JournalledQueue<T = unknown> {
   now(): Promise<number>
   getConfig(): Promise<StoredQueueConfig>
   /**
-   * Makes the scripts of the queue record their changes with payloads, keep them until all groups have read them, and adds the group. `lost`: the
-   * configuration that the queue gets back if it keeps no changes, as in a Redis that has lost its data.
+   * Makes the scripts of the queue record their changes with payloads, keep them until all groups have read them, and adds the group.
+   * `lost`: the configuration that the queue gets back if it keeps no changes, as in a Redis that has lost its data.
    */
   keepChanges(group: string, lost?: StoredQueueConfig): Promise<void>
   /** At most `count` entries after `id`; with an epoch, `id` must be an entry of it, and with a digest that one. */

@@ -6,8 +6,8 @@ export interface Overlap<P> {
 }
 
 /**
- * Runs an action for each page, several at the same time; yields the results in the order of the pages. When the generator has ended, no action is
- * under way.
+ * Runs an action for each page, several at the same time; yields the results in the order of the pages. When the generator has ended, no
+ * action is under way.
  */
 export async function* overlapped<P, R>(
   pages: AsyncIterable<P>,

@@ -69,8 +69,8 @@ export class Positions {
   }
 
   /**
-   * Redis has forgotten something: begins a new generation and a repair that puts back what Redis lacks. The stream is read from its beginning, because
-   * SQL cannot know which of its entries it has. False when another instance has moved the position.
+   * Redis has forgotten something: begins a new generation and a repair that puts back what Redis lacks. The stream is read from its
+   * beginning, because SQL cannot know which of its entries it has. False when another instance has moved the position.
    */
   async begin(sql: SqlTransaction, queue: Bytes, from: Position): Promise<boolean> {
     const { ms, seq } = idParts(from.id)
@@ -97,8 +97,8 @@ export class Positions {
   }
 
   /**
-   * Takes the lease for restoring a queue, unless another owner has it; `pending`: only if a repair is due. The lease uses the clock of the database:
-   * the clocks of the instances differ, and so can that of a Redis that takes over.
+   * Takes the lease for restoring a queue, unless another owner has it; `pending`: only if a repair is due. The lease uses the clock of the
+   * database: the clocks of the instances differ, and so can that of a Redis that takes over.
    */
   async claimRepair(
     queue: Bytes,

@@ -73,9 +73,9 @@ interface Job {
 }
 
 /**
- * Makes Redis hold what SQL knows, after Redis has forgotten something: puts back open messages that are missing, replaces messages that have an older
- * state, and removes final ones. It saves its progress after each page, so that it resumes after an interruption, here or in another instance. Rows that
- * have changed in the new generation belong to messages that Redis has.
+ * Makes Redis hold what SQL knows, after Redis has forgotten something: puts back open messages that are missing, replaces messages that
+ * have an older state, and removes final ones. It saves its progress after each page, so that it resumes after an interruption, here or in
+ * another instance. Rows that have changed in the new generation belong to messages that Redis has.
  */
 export class Repair {
   readonly #owner = randomUUID()
@@ -222,8 +222,8 @@ export class Repair {
   }
 
   /**
-   * Removes messages that SQL knows as final. It locks the rows meanwhile: a call that adds a message under such an id writes the row first, and so waits
-   * until the old message is gone. Resolves with false when Redis has forgotten something again.
+   * Removes messages that SQL knows as final. It locks the rows meanwhile: a call that adds a message under such an id writes the row
+   * first, and so waits until the old message is gone. Resolves with false when Redis has forgotten something again.
    */
   async #remove(job: Job, { rows }: Page): Promise<boolean> {
     const { attached, generation, tally } = job
@@ -246,8 +246,8 @@ export class Repair {
   }
 
   /**
-   * Asks Redis for the messages under the ids of a page, then reads the changes until now: a row that is unchanged after them is newer than the message found.
-   * Resolves with `undefined` when Redis has forgotten something again.
+   * Asks Redis for the messages under the ids of a page, then reads the changes until now: a row that is unchanged after them is newer than
+   * the message found. Resolves with `undefined` when Redis has forgotten something again.
    */
   async #look(
     { attached: { queue }, drained }: Job,
@@ -297,9 +297,10 @@ async function stillFinal(
 }
 
 /**
- * Whether the message in Redis is as the row says. With other content it is an older message with the same id, or one before an update. A message that a
- * consumer has is older if, according to SQL, it has failed, was released or delivered again since; its due time does not count, because extending changes
- * only that. A dead letter comes with failures of another queue: it has failed since if SQL has a failure that Redis lacks.
+ * Whether the message in Redis is as the row says. With other content it is an older message with the same id, or one before an update. A
+ * message that a consumer has is older if, according to SQL, it has failed, was released or delivered again since; its due time does not
+ * count, because extending changes only that. A dead letter comes with failures of another queue: it has failed since if SQL has a failure
+ * that Redis lacks.
  */
 function isSame(message: StoredRawMessage, row: Row): boolean {
   let known: RawMessage

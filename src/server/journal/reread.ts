@@ -7,8 +7,8 @@ export const MOST_CLIENT = 64
 const TIMES = 500
 
 /**
- * After Redis went back in time, separates the entries that SQL has from those that it lacks: the stream can hold old entries from the snapshot, and
- * others that were added since. SQL has an entry if the flow table has its time, its client and all its changes.
+ * After Redis went back in time, separates the entries that SQL has from those that it lacks: the stream can hold old entries from the
+ * snapshot, and others that were added since. SQL has an entry if the flow table has its time, its client and all its changes.
  */
 export class Reread {
   async news(

@@ -8,8 +8,8 @@ import { messageOf, type Row } from './rows.js'
 export type OnBadRow = (error: JournalError, queue: string, id: string) => void
 
 /**
- * Like the queue's `restoreMany`, but skips a row that makes no valid message and restores the others. `replaces`: the due time of the message that
- * the row's message may replace; `known`: see `restoreMany`.
+ * Like the queue's `restoreMany`, but skips a row that makes no valid message and restores the others. `replaces`: the due time of the
+ * message that the row's message may replace; `known`: see `restoreMany`.
  */
 export async function restoreRows(
   queue: JournalledQueue,

@@ -38,8 +38,8 @@ export interface RestoreParts {
 }
 
 /**
- * A restore by hand: adds the messages that SQL knows and Redis lacks. It can be repeated; messages in Redis stay as they are. It waits for any other
- * restore of the queue: otherwise a message that one has put back could be handled, and then put back again by the other.
+ * A restore by hand: adds the messages that SQL knows and Redis lacks. It can be repeated; messages in Redis stay as they are. It waits for
+ * any other restore of the queue: otherwise a message that one has put back could be handled, and then put back again by the other.
  */
 export async function restoreByHand(
   parts: RestoreParts,
@@ -75,7 +75,10 @@ export async function restoreByHand(
   return total
 }
 
-/** Repeats a page if Redis did not answer. Each attempt asks Redis again what it lacks: it may have taken messages, and consumers may have handled them. */
+/**
+ * Repeats a page if Redis did not answer. Each attempt asks Redis again what it lacks: it may have taken messages, and consumers may have
+ * handled them.
+ */
 async function repeated<R>(action: () => Promise<R>): Promise<R> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -106,8 +109,9 @@ async function countMissing({ queue }: AttachedQueue, rows: readonly Row[]): Pro
 }
 
 /**
- * Asks Redis which messages it lacks, reads the changes until now, and restores the rows that are still as they were: a message that a consumer handles
- * meanwhile is either found in Redis or known as handled. A row that has changed was in Redis since, and a consumer may be about to handle it.
+ * Asks Redis which messages it lacks, reads the changes until now, and restores the rows that are still as they were: a message that a
+ * consumer handles meanwhile is either found in Redis or known as handled. A row that has changed was in Redis since, and a consumer may be
+ * about to handle it.
  */
 async function restorePage(
   { database, drain, adoptAfterMs, onBadRow }: RestoreParts,

@@ -92,8 +92,8 @@ export function newRow(queue: Bytes, id: string, { ms, seq, generation }: Stamp,
 }
 
 /**
- * Whether an earlier message had the id of an accepted row, in an older generation: the row keeps the stamp of that message, which was final. A Redis
- * that went back in time since can have that older message again.
+ * Whether an earlier message had the id of an accepted row, in an older generation: the row keeps the stamp of that message, which was
+ * final. A Redis that went back in time since can have that older message again.
  */
 export function isOfReusedId(row: Pick<Row, 'generation'>, generation: number): boolean {
   return row.generation > 0 && row.generation < generation

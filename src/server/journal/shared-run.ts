@@ -1,4 +1,6 @@
-/** Shares an action between callers: each gets a run that began after its call, and the callers that come during a run share the next one. */
+/**
+ * Shares an action between callers: each gets a run that began after its call, and the callers that come during a run share the next one.
+ */
 export class SharedRun<R> {
   readonly #action: () => Promise<R>
   #current: Promise<R> | undefined

@@ -11,8 +11,8 @@ const IDS = 500
 type Changed = Partial<Pick<Row, (typeof STATE)[number]>>
 
 /**
- * Writes the states of existing rows. A script often changes many messages in the same way, for example when it adds them: one statement with their ids
- * then updates all these rows, instead of a whole row for each.
+ * Writes the states of existing rows. A script often changes many messages in the same way, for example when it adds them: one statement
+ * with their ids then updates all these rows, instead of a whole row for each.
  */
 export class StateWriter {
   readonly #states: Upsert<Row>

@@ -10,8 +10,8 @@ import { tooLarge } from './too-large.js'
 const IDS = 500
 
 /**
- * `'kept'`: the row now shows the message that Redis had; `'added'`: Redis now has the row's message; `'journalled'`: the row stays accepted, and its
- * message is added later.
+ * `'kept'`: the row now shows the message that Redis had; `'added'`: Redis now has the row's message; `'journalled'`: the row stays
+ * accepted, and its message is added later.
  */
 export type TakenOver = 'kept' | 'added' | 'journalled'
 
@@ -29,8 +29,8 @@ interface HowToTakeOver {
 }
 
 /**
- * Settles rows that are only accepted while Redis has messages under their ids. A row gets the content of the message in Redis, unless that is an older
- * one that came back when Redis went back in time: then the row's message replaces it.
+ * Settles rows that are only accepted while Redis has messages under their ids. A row gets the content of the message in Redis, unless that
+ * is an older one that came back when Redis went back in time: then the row's message replaces it.
  */
 export async function takeOver(
   parts: TakeOverParts,

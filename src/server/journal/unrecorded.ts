@@ -17,8 +17,8 @@ interface Unrecorded {
 }
 
 /**
- * The messages of a queue that began anew and did not record them: those that came, such as dead letters, before a journal saw that it was empty. The
- * queue must already keep its changes, so that every later change is recorded.
+ * The messages of a queue that began anew and did not record them: those that came, such as dead letters, before a journal saw that it was
+ * empty. The queue must already keep its changes, so that every later change is recorded.
  */
 export async function unrecorded({ queue }: AttachedQueue): Promise<Unrecorded> {
   const found: StoredRawMessage[] = []

@@ -45,9 +45,9 @@ const SAME_LOOKS = 2
 const PAUSE_MS = 300
 
 /**
- * Compares SQL and Redis in pages and checks each difference again: it asks Redis, drains the changes until then, asks SQL, and then Redis once more.
- * A message that changed in Redis meanwhile is checked later: it differs only if it does so while it stays the same. A message that changes until the
- * last check is not settled.
+ * Compares SQL and Redis in pages and checks each difference again: it asks Redis, drains the changes until then, asks SQL, and then Redis
+ * once more. A message that changed in Redis meanwhile is checked later: it differs only if it does so while it stays the same. A message
+ * that changes until the last check is not settled.
  */
 export async function* verify(
   database: JournalDatabase,
@@ -214,8 +214,8 @@ function differencesOf(sql: RawMessage, redis: StoredRawMessage): Named[] {
 }
 
 /**
- * Compares the last failures, as both keep a limited number: SQL limits their count, Redis their bytes. Their times are not compared: SQL has the time of
- * the entry in the change stream, which never goes back, and Redis that of its clock.
+ * Compares the last failures, as both keep a limited number: SQL limits their count, Redis their bytes. Their times are not compared: SQL
+ * has the time of the entry in the change stream, which never goes back, and Redis that of its clock.
  */
 function areSame(sql: readonly FailedAttempt[], redis: readonly FailedAttempt[]): boolean {
   const count = Math.min(sql.length, redis.length)

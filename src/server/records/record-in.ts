@@ -5,8 +5,8 @@ type Kind = 'text' | 'text?' | 'number' | 'number?' | 'flag'
 export type Form<T> = { readonly [K in keyof T]-?: Kind | ((value: unknown) => boolean) }
 
 /**
- * Reads a record from a JSON text that another program can have written: the fields of its form and no others; `undefined` if one of them does not
- * match.
+ * Reads a record from a JSON text that another program can have written: the fields of its form and no others; `undefined` if one of them
+ * does not match.
  */
 export function recordIn<T>(text: string, form: Form<T>): T | undefined {
   const found = objectIn(text)

@@ -122,8 +122,8 @@ function sentinelsOf({ sentinels, sentinelUsername, sentinelPassword, encryption
 }
 
 /**
- * The address of the service's Redis for the library's command line. Its commands take no sentinels, so the sentinels are asked for the master before each. Their
- * answer can be a name, for which the master's certificate then is.
+ * The address of the service's Redis for the library's command line. Its commands take no sentinels, so the sentinels are asked for the
+ * master before each. Their answer can be a name, for which the master's certificate then is.
  */
 export function addressOf(settings: RedisSettings, own: OwnRedis | undefined): () => Promise<RedisAddress> {
   const { redis, redisCluster } = settings

@@ -8,13 +8,14 @@ interface Address {
 }
 
 /**
- * Ends the connection to a master that the sentinels have replaced, so that the client asks them again. Without it a client stays for about 10 s at an
- * old master that is still alive: until the sentinels demote it, that master takes writes and loses them.
+ * Ends the connection to a master that the sentinels have replaced, so that the client asks them again. Without it a client stays for about
+ * 10 s at an old master that is still alive: until the sentinels demote it, that master takes writes and loses them.
  *
  * The detector of ioredis does the same, but prints an error to stderr each time that a sentinel cannot be reached.
  *
  * @param options how to connect to each sentinel
- * @returns ends its connections. A client that is disconnected while it waits for its next attempt has no event from which this could follow
+ * @returns ends its connections. A client that is disconnected while it waits for its next attempt has no event from which this could
+ *   follow
  */
 export function followMaster(redis: Redis, name: string, sentinels: readonly RedisOptions[]): () => void {
   let announced: Address | undefined

@@ -34,8 +34,8 @@ const START_MS = 60_000
 const STOP_MS = 10_000
 
 /**
- * Starts a `redis-server` or `valkey-server` from PATH, which writes each change to `dataDir`. Only this user can reach it: it listens on the loopback
- * address and has a random password. If an earlier run left a server on the same folder running, that one is used.
+ * Starts a `redis-server` or `valkey-server` from PATH, which writes each change to `dataDir`. Only this user can reach it: it listens on
+ * the loopback address and has a random password. If an earlier run left a server on the same folder running, that one is used.
  *
  * @throws RedelayedError the server does not start
  */
@@ -109,7 +109,8 @@ async function launch(
   { port, password }: Access,
   onStarted: (pid: number) => void,
 ): Promise<{ child: ChildProcess; ended: Promise<never> }> {
-  // The configuration goes through stdin: everyone can see arguments. Detached, so that a Ctrl-C reaches only the service, which stops its Redis last.
+  // The configuration goes through stdin: everyone can see arguments. Detached, so that a Ctrl-C reaches only the service, which stops its
+  // Redis last.
   const child = spawn(program, ['-'], { cwd: dir, stdio: ['pipe', 'pipe', 'pipe'], detached: true })
   if (child.pid !== undefined) onStarted(child.pid)
   let output = ''

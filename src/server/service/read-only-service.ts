@@ -15,8 +15,8 @@ import { closedWithin, urlOf } from './listening.js'
 import type { Service } from './running.js'
 
 /**
- * Starts a service that shows the queues of a Redis and writes nothing to it: its connection and the library's command line only read, and sessions are
- * in the memory of this process.
+ * Starts a service that shows the queues of a Redis and writes nothing to it: its connection and the library's command line only read, and
+ * sessions are in the memory of this process.
  *
  * @throws RedelayedError something that it needs is missing; nothing stays open
  */

@@ -210,7 +210,10 @@ async function startRedis(dataDir: string): Promise<OwnRedis> {
   )
 }
 
-/** The URL of the journal. By default a service with its own Redis gets a SQLite file; instances on a given Redis would need a shared database. */
+/**
+ * The URL of the journal. By default a service with its own Redis gets a SQLite file; instances on a given Redis would need a shared
+ * database.
+ */
 function journalOf(settings: ServerSettings): string | undefined {
   const { journal, journalMode, dataDir } = settings
   if (journal === 'off' || journalMode === 'off') return undefined

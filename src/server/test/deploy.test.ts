@@ -17,7 +17,9 @@ const dir = fileURLToPath(new URL('../deploy/', import.meta.url))
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const read = (name: string): string => readFileSync(join(dir, name), 'utf8')
 const has = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0
-/** The loader that `docker compose` reads its files with, and the schemas of Kubernetes; `.ci/run` installs them, docs/testing.md says how. */
+/**
+ * The loader that `docker compose` reads its files with, and the schemas of Kubernetes; `.ci/run` installs them, docs/testing.md says how.
+ */
 const COMPOSE = join(root, '.cache/compose-go/cmd')
 const KUBERNETES = join(root, '.cache/kubernetes-validate/bin/kubernetes-validate')
 /** The oldest release with schemas that are tried; the other one is the newest. */

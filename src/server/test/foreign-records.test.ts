@@ -1,4 +1,7 @@
-/** Another program with a connection to the same Redis writes into the keys of the service: that must neither stop the service nor break its answers. */
+/**
+ * Another program with a connection to the same Redis writes into the keys of the service: that must neither stop the service nor break its
+ * answers.
+ */
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import type { RedelayedClient } from 'redelayed'

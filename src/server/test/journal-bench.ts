@@ -1,7 +1,8 @@
 // By hand: how long open messages take to be back in a Redis that lost its data, and whether all of them are as before,
-//   npm run build && NODE_ENV=production npx tsx src/server/test/journal-bench.ts --messages 1000000 --database sqlite --json restore.json
-// With `--database postgres` or `mariadb` it starts that server. `--profile file` writes a CPU profile of the main thread's part in the restore.
-// With `--lateness 8`: in so many rounds, how late the timers of a process are, without commits and while its journal in SQLite commits 5,000 rows a second.
+// npm run build && NODE_ENV=production npx tsx src/server/test/journal-bench.ts --messages 1000000 --database sqlite --json restore.json
+// With `--database postgres` or `mariadb` it starts that server. `--profile file` writes a CPU profile of the main thread's part in the
+// restore. With `--lateness 8`: in so many rounds, how late the timers of a process are, without commits and while its journal in SQLite
+// commits 5,000 rows a second.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

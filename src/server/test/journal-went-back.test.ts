@@ -51,7 +51,10 @@ describe('a Redis that went back in time', function () {
     }
   })
 
-  /** The message "a" is in the snapshot with which Redis comes back, "b" came later; resolves with the messages of Redis after a journal's repair. */
+  /**
+   * The message "a" is in the snapshot with which Redis comes back, "b" came later; resolves with the messages of Redis after a journal's
+   * repair.
+   */
   async function afterSnapshot(
     writeMore: (raw: Redis, stream: string, lost: Entry) => Promise<void>,
   ): Promise<string[]> {

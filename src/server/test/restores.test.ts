@@ -49,8 +49,8 @@ describe('POST /v1/restores', function () {
   /** Only this test uses the server, so nothing has to be deleted at the end. */
   const newTopic = (): string => `restores-${count++}`
   /**
-   * Removes messages and dead letters from Redis while no service is running, and restores the change streams: a loss that the journal does not
-   * notice by itself.
+   * Removes messages and dead letters from Redis while no service is running, and restores the change streams: a loss that the journal does
+   * not notice by itself.
    */
   const lose = async (ids: Readonly<Record<string, readonly string[]>>): Promise<void> => {
     await server.stop()

@@ -15,7 +15,9 @@ import { eventually } from './support/eventually.js'
 import { LosableRedis } from './support/losable-redis.js'
 import { startTestService, type Answer } from './support/service.js'
 
-/** Continues a deletion when it is too old to write: by the clock of this process, more than five seconds after Redis confirmed its lock. */
+/**
+ * Continues a deletion when it is too old to write: by the clock of this process, more than five seconds after Redis confirmed its lock.
+ */
 async function tooLate<T>(goOn: () => void, ended: Promise<T>): Promise<T> {
   const now = performance.now.bind(performance)
   performance.now = () => now() + 7_500

@@ -34,8 +34,8 @@ export interface ShownBody {
 }
 
 /**
- * The payload and the headers of the queue's message. A JSON value is stored as its text, which consumers with the library read with `codecs.json()`;
- * bytes are stored as they are, and a header says so.
+ * The payload and the headers of the queue's message. A JSON value is stored as its text, which consumers with the library read with
+ * `codecs.json()`; bytes are stored as they are, and a header says so.
  */
 export function storedBody(input: BodyInput): { payload: Buffer; headers: Record<string, string> } {
   const { bodyBase64, bizKey, retryDelays, endpoint } = input

@@ -11,8 +11,8 @@ export interface DeletionCommands extends ScriptRunner {
 const KEY = 'redelayed:service:deletions'
 
 /**
- * The topics whose pushes a deletion has paused, and not an operator. Redis keeps them, so that a deletion that fails never ends the pause of an
- * operator, and any instance can end the pause of a deletion whose instance died.
+ * The topics whose pushes a deletion has paused, and not an operator. Redis keeps them, so that a deletion that fails never ends the pause
+ * of an operator, and any instance can end the pause of a deletion whose instance died.
  */
 export class DeletionPauses {
   readonly #redis: DeletionCommands

@@ -44,7 +44,8 @@ export interface Request {
 }
 
 /**
- * The requests with an idempotency key: each is a delayed message, which becomes visible when the key may be forgotten, and is then removed.
+ * The requests with an idempotency key: each is a delayed message, which becomes visible when the key may be forgotten, and is then
+ * removed.
  */
 export class Idempotency {
   readonly #queue: ShardedReliableQueue<KnownRequest>
@@ -77,8 +78,8 @@ export class Idempotency {
   }
 
   /**
-   * @throws TopicError ERR_IDEMPOTENCY_MISMATCH the key was used with another message before; ERR_TOO_MANY_KEYS the key has no room, and nothing
-   *   was done; ERR_IDEMPOTENCY_KEY_REMOVED another program removes the key, and nothing was done
+   * @throws TopicError ERR_IDEMPOTENCY_MISMATCH the key was used with another message before; ERR_TOO_MANY_KEYS the key has no room, and
+   *   nothing was done; ERR_IDEMPOTENCY_KEY_REMOVED another program removes the key, and nothing was done
    */
   async begin(
     scope: readonly string[],

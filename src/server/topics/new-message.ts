@@ -23,7 +23,10 @@ export interface NewMessage extends BodyInput {
 /** The outcome of a push. */
 export interface Pushed {
   readonly id: string
-  /** `kept`: the topic already has a message with this id, which stays; `journalled`: the journal has it, and Redis gets it as soon as it answers. */
+  /**
+   * `kept`: the topic already has a message with this id, which stays; `journalled`: the journal has it, and Redis gets it as soon as it
+   * answers.
+   */
   readonly outcome: 'added' | 'replaced' | 'postponed' | 'kept' | 'journalled'
   /** Epoch milliseconds; absent with `kept`. */
   readonly dueAt?: number

@@ -62,7 +62,10 @@ async function purgeShards({ topic, filter, until }: Work, first: number): Promi
   return { purged }
 }
 
-/** The first messages that match; `isAll`: there are no more. It finds at least one even when the time is over, so that each call makes progress. */
+/**
+ * The first messages that match; `isAll`: there are no more. It finds at least one even when the time is over, so that each call makes
+ * progress.
+ */
 async function firstOf(
   queue: ReliableQueue<Uint8Array>,
   { state, dueFrom, dueTo }: PurgeFilter,

@@ -84,8 +84,8 @@ export class Pusher {
   }
 
   /**
-   * Pushes one message to several topics under one id. Each topic takes or refuses it by itself; with an idempotency key a repeated request tries again
-   * the topics that refused it.
+   * Pushes one message to several topics under one id. Each topic takes or refuses it by itself; with an idempotency key a repeated request
+   * tries again the topics that refused it.
    *
    * @throws TopicError no topic would take the message, or one of the names is invalid
    */
@@ -121,7 +121,9 @@ export class Pusher {
     return { id, isRepeated, results: inOrder(places, results) }
   }
 
-  /** If something that the request needs is missing, returns the answer from when it existed. @throws TopicError there is no earlier answer */
+  /**
+   * If something that the request needs is missing, returns the answer from when it existed. @throws TopicError there is no earlier answer
+   */
   async #answeredBefore({ scope, request, check }: Under): Promise<FannedOut | undefined> {
     try {
       await check()
@@ -161,7 +163,10 @@ export class Pusher {
     }
   }
 
-  /** Adds a message with an id of the client. Such an id does not belong to the key: another message may have had it, and may be handled by now. */
+  /**
+   * Adds a message with an id of the client. Such an id does not belong to the key: another message may have had it, and may be handled by
+   * now.
+   */
   async #addOwn(topic: Topic, { item, existing }: ReadyMessage, dueAt: number): Promise<Pushed> {
     const { delay: _, ...rest } = item
     return single(await this.#add(topic, [{ item: { ...rest, date: new Date(dueAt) }, dueAt, existing }]))
@@ -239,8 +244,8 @@ export class Pusher {
 }
 
 /**
- * Whether the journal knows that Redis has had the message. A row that is only accepted is no proof: Redis may still refuse the first request. Without
- * proof the changes are read first, as a message that was just handled may still have such a row.
+ * Whether the journal knows that Redis has had the message. A row that is only accepted is no proof: Redis may still refuse the first
+ * request. Without proof the changes are read first, as a message that was just handled may still have such a row.
  */
 async function hasArrived({ journal }: Topic, id: string): Promise<boolean> {
   if (journal === undefined) return false

@@ -9,8 +9,8 @@ export type Kept<T> = Readonly<Partial<Record<keyof T, unknown>>>
 const MOST_BYTES = 65_536
 
 /**
- * Records that all instances share, by name: each is a message under its name, in a reliable queue that no consumer polls. So only one of two instances
- * can create a record, and the journal restores the records.
+ * Records that all instances share, by name: each is a message under its name, in a reliable queue that no consumer polls. So only one of
+ * two instances can create a record, and the journal restores the records.
  */
 export class RecordStore<T> {
   readonly #queue: ReliableQueue<T>

@@ -26,8 +26,9 @@ export interface TopicFollowerParams {
 }
 
 /**
- * Opens all topics in each instance with a journal, because each instance puts back what Redis loses of any topic. Another program could write so many
- * records of topics that attaching them takes hours: that must not keep the service from starting, and at most `maxTopics` are opened.
+ * Opens all topics in each instance with a journal, because each instance puts back what Redis loses of any topic. Another program could
+ * write so many records of topics that attaching them takes hours: that must not keep the service from starting, and at most `maxTopics`
+ * are opened.
  */
 export class TopicFollower {
   readonly #journal: Journal

@@ -40,7 +40,9 @@ export interface TopicSettings {
   readonly groupConcurrency: number | null
   /** As `rateLimit`, for each group of messages. */
   readonly groupRateLimit: TopicRateLimit | null
-  /** How long a message waits after a negative acknowledgement without a delay, after its first, second … delivery; the last one repeats. */
+  /**
+   * How long a message waits after a negative acknowledgement without a delay, after its first, second … delivery; the last one repeats.
+   */
   readonly retryDelays: number[]
   /** The endpoint that gets its messages as webhooks; `null`: consumers receive them. */
   readonly endpoint: string | null

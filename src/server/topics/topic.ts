@@ -129,8 +129,8 @@ export class Topic {
   }
 
   /**
-   * Writes the settings to the queues. `enable`: the topic is new, and an earlier one may have been paused. `removes`: also removes those that the topic
-   * does not have; a program may have set them, and without `keepCompleted` a queue forgets its results.
+   * Writes the settings to the queues. `enable`: the topic is new, and an earlier one may have been paused. `removes`: also removes those
+   * that the topic does not have; a program may have set them, and without `keepCompleted` a queue forgets its results.
    */
   async configure({ enable, removes }: { readonly enable: boolean; readonly removes: boolean }): Promise<void> {
     const config = Object.entries(queueSettingsOf(this.settings)).filter(([, value]) => removes || value !== null)
@@ -415,7 +415,8 @@ export class Topic {
   }
 
   /**
-   * A page of the messages with a business key, in the order of their ids after `after`, as Redis or else the journal has them. `wants` selects messages.
+   * A page of the messages with a business key, in the order of their ids after `after`, as Redis or else the journal has them. `wants`
+   * selects messages.
    *
    * @throws JournalError SQL does not answer
    */

@@ -42,7 +42,9 @@ export interface TopicsOptions extends IdempotencyOptions {
 
 /** How long an instance trusts what it knows of a topic. */
 const FRESH_MS = 1_000
-/** A list of all topics is trusted for this multiple of the time that reading it took, if that is longer: thousands take most of a second. */
+/**
+ * A list of all topics is trusted for this multiple of the time that reading it took, if that is longer: thousands take most of a second.
+ */
 const LIST_SHARE = 3
 /** How often the clock of Redis is asked. */
 const CLOCK_MS = 5_000
@@ -233,7 +235,10 @@ export class Topics {
     return known
   }
 
-  /** Creates a topic, or replaces its settings. Missing settings get their defaults. @throws TopicError ERR_TOPIC_BUSY other requests kept it busy */
+  /**
+   * Creates a topic, or replaces its settings. Missing settings get their defaults. @throws TopicError ERR_TOPIC_BUSY other requests kept
+   * it busy
+   */
   async put(name: string, given: Partial<TopicSettings>): Promise<{ isNew: boolean; topic: Topic; createdAt: number }> {
     for (let wait = PUT_MS; wait <= MOST_PUT_MS; wait *= 2) {
       const done = await this.#put(name, given)
@@ -277,7 +282,10 @@ export class Topics {
     if (changed === undefined) throw notFound(name)
   }
 
-  /** Changes settings under the lock, so that no request overwrites what another wrote since it read. `removes`: see `Topic.configure`. `undefined` if the topic was just deleted. */
+  /**
+   * Changes settings under the lock, so that no request overwrites what another wrote since it read. `removes`: see `Topic.configure`.
+   * `undefined` if the topic was just deleted.
+   */
   #change(
     name: string,
     change: (before: TopicSettings) => TopicSettings | undefined,
@@ -337,7 +345,9 @@ export class Topics {
     await this.#pauses.remove(name).catch(this.#options.onError)
   }
 
-  /** Pauses or resumes pushes. A pause by an operator outlasts a failed deletion. @throws TopicError the topic does not exist, or is busy */
+  /**
+   * Pauses or resumes pushes. A pause by an operator outlasts a failed deletion. @throws TopicError the topic does not exist, or is busy
+   */
   async pausePushes(name: string, isPaused: boolean): Promise<void> {
     await this.#withLock(name, async () => {
       const { topic } = await this.get(name)
@@ -362,7 +372,9 @@ export class Topics {
     }
   }
 
-  /** Ends the pause of a deletion, unless an operator has paused the topic since. @throws ConnectionError another request may have the lock */
+  /**
+   * Ends the pause of a deletion, unless an operator has paused the topic since. @throws ConnectionError another request may have the lock
+   */
   async #endOwnPause(name: string, assertFresh: AssertFresh): Promise<void> {
     if (!(await this.#pauses.has(name))) return
     assertFresh()
@@ -378,8 +390,8 @@ export class Topics {
   }
 
   /**
-   * All topics, sorted by name. The list can be a second old, or three times as old as reading it took: reading ten thousand topics for each request
-   * would keep Redis and the instance busy. `fresh`: reads them now.
+   * All topics, sorted by name. The list can be a second old, or three times as old as reading it took: reading ten thousand topics for
+   * each request would keep Redis and the instance busy. `fresh`: reads them now.
    */
   list({ fresh = false }: { readonly fresh?: boolean } = {}): Promise<readonly NamedTopic[]> {
     if (!fresh && this.#listed !== undefined && performance.now() < this.#listed.until) return this.#listed.all
@@ -453,7 +465,9 @@ export class Topics {
     if (known !== undefined) this.#options.journal?.detach(known.topic.queue).catch(this.#options.onError)
   }
 
-  /** Creates a topic under the lock, so that it does not end a pause of one that was created meanwhile. `removes`: see `Topic.configure`. */
+  /**
+   * Creates a topic under the lock, so that it does not end a pause of one that was created meanwhile. `removes`: see `Topic.configure`.
+   */
   #create(
     name: string,
     settings: TopicSettings,

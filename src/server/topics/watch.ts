@@ -19,7 +19,10 @@ export interface WatchOptions {
 }
 
 const RETRY_MS = 1_000
-/** If the reader took longer than this, the read restarts at its position, so that entries lost meanwhile are noticed and not skipped silently. */
+/**
+ * If the reader took longer than this, the read restarts at its position, so that entries lost meanwhile are noticed and not skipped
+ * silently.
+ */
 const SLOW_MS = 250
 
 /**

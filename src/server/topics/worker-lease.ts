@@ -22,8 +22,8 @@ interface Leased extends Worker {
 }
 
 /**
- * Draws ids that no other instance draws. It leases a worker number in Redis: an instance that cannot reach Redis stops drawing ids before another one
- * can get the number, and the lease of an instance that died runs out.
+ * Draws ids that no other instance draws. It leases a worker number in Redis: an instance that cannot reach Redis stops drawing ids before
+ * another one can get the number, and the lease of an instance that died runs out.
  */
 export class WorkerLease {
   readonly #redis: ScriptRunner

@@ -213,7 +213,9 @@ export function consoleRoutes(
   }
 }
 
-/** The `count` elements with the highest figures, highest first, in stable order. Fast, as each overview calls it with ten thousand topics. */
+/**
+ * The `count` elements with the highest figures, highest first, in stable order. Fast, as each overview calls it with ten thousand topics.
+ */
 function firstBy<T>(all: readonly T[], count: number, figure: (each: T) => number): T[] {
   const first: { readonly each: T; readonly value: number }[] = []
   for (const each of all) {

@@ -1,5 +1,5 @@
-// The pictures of the documentation: `npm run test:browser -- --pictures` writes them into docs/images. A shop pushes and receives for some minutes, so
-// that there is something to see.
+// The pictures of the documentation: `npm run test:browser -- --pictures` writes them into docs/images. A shop pushes and receives for some
+// minutes, so that there is something to see.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

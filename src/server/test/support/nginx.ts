@@ -15,8 +15,8 @@ const env = { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin:/usr/local
 export const hasNginx = spawnSync('nginx', ['-v'], { env }).status === 0
 
 /**
- * The nginx.conf of compose.yaml for ports of this machine: only addresses and the files of nginx itself are replaced. `resolve` is left out: versions
- * before 1.27.3 do not know it, and there is no name to resolve.
+ * The nginx.conf of compose.yaml for ports of this machine: only addresses and the files of nginx itself are replaced. `resolve` is left
+ * out: versions before 1.27.3 do not know it, and there is no name to resolve.
  */
 export function renderedConfig(dir: string, port: number, instances: readonly [number, number]): string {
   let text = readFileSync(CONFIG, 'utf8')

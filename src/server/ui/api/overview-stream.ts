@@ -32,8 +32,8 @@ export function askForOverview(): void {
 }
 
 /**
- * Keeps `live` fresh until the returned function is called. The first overview comes by a separate request, whose refusal can be read: `EventSource` hides
- * the reason. It reconnects by itself, but not after an answer that is not a stream, so that is done here.
+ * Keeps `live` fresh until the returned function is called. The first overview comes by a separate request, whose refusal can be read:
+ * `EventSource` hides the reason. It reconnects by itself, but not after an answer that is not a stream, so that is done here.
  */
 export function watchOverview(): () => void {
   let source: EventSource | undefined

@@ -1,6 +1,6 @@
 /**
- * Runs `action` at once. With `everyMs` it runs `action` again this time after each end, while the page is visible and as long as `action` resolves with true.
- * Returns a function that ends this.
+ * Runs `action` at once. With `everyMs` it runs `action` again this time after each end, while the page is visible and as long as `action`
+ * resolves with true. Returns a function that ends this.
  */
 export function repeat(action: () => Promise<boolean>, everyMs: number | undefined): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined

@@ -18,8 +18,8 @@ export interface LoadOptions {
 }
 
 /**
- * Loads the data of a screen, and again when `deps` change. A reload keeps the shown data until the next answer comes; other `deps` clear it. Outdated
- * requests are aborted.
+ * Loads the data of a screen, and again when `deps` change. A reload keeps the shown data until the next answer comes; other `deps` clear
+ * it. Outdated requests are aborted.
  */
 export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,

@@ -1,6 +1,6 @@
 /**
- * Characters that a reader would not see, or that change how the rest is read: control characters, direction marks, characters without width, unusual
- * line ends, lone surrogates.
+ * Characters that a reader would not see, or that change how the rest is read: control characters, direction marks, characters without
+ * width, unusual line ends, lone surrogates.
  */
 const HIDDEN_IN_LINE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 /** The same for texts of several lines, which keep tabs and line feeds. */

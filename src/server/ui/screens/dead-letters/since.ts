@@ -8,7 +8,10 @@ export const SINCE = [
   ['week', 'The last 7 days'],
 ] as const
 
-/** The time of a preset, in the reader's zone; other values are epoch milliseconds. Rounded to the minute, so that a reload requests the same list. */
+/**
+ * The time of a preset, in the reader's zone; other values are epoch milliseconds. Rounded to the minute, so that a reload requests the
+ * same list.
+ */
 export function sinceOf(preset: string, now = Date.now()): number | undefined {
   const midnight = new Date(now)
   midnight.setHours(0, 0, 0, 0)
