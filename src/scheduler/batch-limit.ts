@@ -43,6 +43,7 @@ export class BatchLimit {
       this.#limit = LEAST
       return
     }
+    if (this.#quickest === Infinity) this.#limit = FIRST
     this.#quickest = Math.min(this.#quickest, roundTripMs)
     const worked = Math.max(roundTripMs - this.#quickest, TARGET_MS / STEP)
     const isFull = reply.moved >= this.#limit

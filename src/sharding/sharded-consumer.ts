@@ -19,6 +19,8 @@ const HEAD_START_MS = 5
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
 /** After a temporary refusal: the server's free moments can be short. */
 const BRIEF = { baseMs: 250, maxMs: 250 }
+/** How many unreachable shards one `drain` meets. */
+const MOST_UNREACHABLE = 2
 /** The most elements that a wait at one shard may ask for. */
 const MAX_SHARE = 10_000
 
@@ -157,44 +159,31 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
 
   /**
    * Takes up to `max` available elements, shard by shard, and stops at `maxBytes`; rejects if there are none and a shard could not be read.
-   * Once a shard has failed, the rest is asked at once, each for its share: every silent one costs the limit of a call.
+   * It asks no further shard after two connection errors, because each silent one costs the limit of a call; the next calls ask the others
+   * first.
    */
   async drain(max: number, maxBytes = Infinity): Promise<E[]> {
     this.#enter()
     await this.#quiet()
     const elements = this.#takeSurplus(max, maxBytes)
-    let failure: Error | undefined
-    const shards = this.#rotation()
-    for (let [next] = shards; next !== undefined; [next] = shards) {
-      const asked = shards.splice(0, failure === undefined && next.failures === 0 ? 1 : shards.length)
-      await Promise.all(asked.flatMap(({ returning }) => returning ?? []))
+    const failures: Error[] = []
+    for (const shard of this.#rotation()) {
+      await shard.returning
       elements.push(...this.#takeSurplus(max - elements.length, maxBytes - this.#bytesOf(elements))) // elements that could not be put back
       const left = maxBytes - this.#bytesOf(elements)
       if (elements.length >= max || left <= 0) break
-      const shares = [Math.ceil((max - elements.length) / asked.length), Math.ceil(left / asked.length)] as const
-      const ask = async (shard: Shard<E>): Promise<void> => {
-        try {
-          const drained = await shard.source.drain(...shares)
-          shard.failures = 0
-          const beyond = drained.splice(max - elements.length)
-          elements.push(...drained)
-          await this.#keep(shard, beyond)
-        } catch (thrown) {
-          shard.failures++
-          failure ??= toError(thrown)
-        }
+      if (failures.filter((failure) => failure instanceof ConnectionError).length >= MOST_UNREACHABLE) break
+      try {
+        elements.push(...(await shard.source.drain(max - elements.length, left)))
+        shard.failures = 0
+      } catch (thrown) {
+        shard.failures++
+        failures.push(toError(thrown))
       }
-      await Promise.all(asked.map(ask))
     }
+    const [failure] = failures
     if (elements.length === 0 && failure !== undefined) throw failure
     return elements
-  }
-
-  /** Keeps what was drained beyond what is wanted; a closed consumer puts it back. */
-  async #keep(shard: Shard<E>, elements: readonly E[]): Promise<void> {
-    if (elements.length === 0) return
-    this.#deliver(shard, elements)
-    if (this.#isClosed) await this.#putBack(shard)
   }
 
   /** Ends the waits. Elements that they popped go to the waiting waiters; the rest is put back. */

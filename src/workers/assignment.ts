@@ -187,6 +187,7 @@ export class Assignment {
 class Context implements HandlerContext {
   static readonly #SIGNAL = {
     enumerable: true,
+    configurable: true,
     get(this: Context): AbortSignal {
       return this.#assignment.signal
     },

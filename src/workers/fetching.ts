@@ -16,8 +16,8 @@ const MOST_DELAY_MS = 500
 /** The most messages of one poll. */
 const MOST = 1_000
 
-/** Ends the other waits of a round. Shared, because no caller sees it, and making an error takes longer than handling a message. */
-const OVER = new ShutdownError('the worker waits no longer')
+/** Ends waits of workers. Shared, because no caller sees it, and making an error takes longer than handling a message. */
+export const OVER = new ShutdownError('the worker waits no longer')
 
 /** The result of a poll. */
 interface Reply {

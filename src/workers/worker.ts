@@ -7,7 +7,7 @@ import { systemClock } from '../timing/clock.js'
 import { atMost, nextTurn } from '../timing/pause.js'
 import type { Assignment, Outcome } from './assignment.js'
 import { Dispatcher } from './dispatcher.js'
-import { Fetching } from './fetching.js'
+import { Fetching, OVER } from './fetching.js'
 import { handlerOf, type Handler, type Handlers } from './handlers.js'
 import { Heartbeat } from './heartbeat.js'
 import { InHand } from './in-hand.js'
@@ -222,7 +222,7 @@ export class Worker {
    */
   pause(): void {
     this.#isPaused = true
-    this.#polling.abort()
+    this.#polling.abort(OVER)
   }
 
   /**
@@ -276,7 +276,7 @@ export class Worker {
   async #end(): Promise<void> {
     for (const signal of this.#settings.shutdownSignals) process.off(signal, this.#onSignal)
     this.#dispatcher.close()
-    this.#polling.abort()
+    this.#polling.abort(OVER)
     this.#changed()
     await atMost(this.#settings.shutdownTimeout, this.#drain())
     this.#isTimeUp = true
@@ -342,7 +342,7 @@ export class Worker {
       void (this.#wasFull ? nextTurn() : Promise.resolve()).then(() => this.#dispatcher.fill())
     } catch (thrown) {
       this.#isClientGone = true // any other error is retried
-      this.#polling.abort()
+      this.#polling.abort(OVER)
       if (!this.#isEnding()) this.#report(thrown)
     }
   }

@@ -25,11 +25,8 @@ describe('the one server of all connections', () => {
       }
   }
 
-  beforeEach(() => {
-    clock = new FakeClock(1_000_000)
+  function setUp(): OneServer {
     open = new Map()
-    moved = 0
-    warnings = []
     server = new OneServer({
       address: 'redis.example:6379',
       onMoved: () => {
@@ -39,6 +36,14 @@ describe('the one server of all connections', () => {
       onMixed: (message) => warnings.push(message),
       clock,
     })
+    return server
+  }
+
+  beforeEach(() => {
+    clock = new FakeClock(1_000_000)
+    moved = 0
+    warnings = []
+    setUp()
   })
 
   it('all connections follow the newest one', () => {
@@ -238,9 +243,25 @@ describe('the one server of all connections', () => {
       expect(await quietFor()).to.equal(1)
     }).timeout(20_000)
 
-    it('compares no more after it was closed', async () => {
+    it('replaces no connection for a server to which none leads any more', async () => {
+      play(`${MIXED} C ${many('B', 14)}`)
+      endOthers()
+      const before = moved
+      play('B B')
+      const brief = connection()
+      server.join(brief, 'brief')
+      brief.emit('end')
+      await clock.advance(60_000)
+      expect({ moved, runId: server.runId }).to.deep.equal({ moved: before, runId: 'B' })
+    })
+
+    it('compares no more after it was closed, also for connections that open meanwhile', async () => {
       play(`${MIXED} C ${many('B', 14)}`)
       server.close()
+      expect(clock.pending).to.deep.equal([])
+      const other = setUp()
+      other.close()
+      play(`${MIXED} C ${many('B', 14)}`)
       expect(clock.pending).to.deep.equal([])
     })
 

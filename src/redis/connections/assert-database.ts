@@ -3,8 +3,8 @@ import { ConnectionError } from '../../errors.js'
 
 /**
  * Refuses a connection that is at another database than its options say: with a wrong byte in its SELECT, all calls would succeed
- * there. Redis before 6.2 and users without the right to `CLIENT INFO` do not answer, and are not compared. Asks nothing for
- * database 0, for which ioredis sends no SELECT.
+ * there. A server that refuses to answer is not compared: Redis before 6.2, a busy one, or one that gives the user no right to
+ * `CLIENT INFO`. Asks nothing for database 0, for which ioredis sends no SELECT.
  */
 export async function assertDatabase(redis: Redis): Promise<void> {
   const wanted = redis.options.db ?? 0

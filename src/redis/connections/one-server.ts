@@ -65,6 +65,7 @@ export class OneServer {
   #comparedAgainAt = -Infinity
   #quietMs = QUIET_MS
   #timer: unknown
+  #isClosed = false
 
   constructor(params: OneServerParams) {
     this.#params = params
@@ -108,6 +109,7 @@ export class OneServer {
   }
 
   close(): void {
+    this.#isClosed = true
     this.#clock.clearTimeout(this.#timer)
   }
 
@@ -175,6 +177,7 @@ export class OneServer {
 
   /** Compares the servers again as soon as the turns are over. The other connections then follow the newest one. */
   #endIgnoring(): void {
+    if (this.#isClosed) return
     const now = this.#clock.now()
     const endsAt = Math.min(this.#strayedAt + this.#quietMs, this.#ignoredAt + IGNORE_MS)
     if (now < endsAt) {
@@ -183,6 +186,7 @@ export class OneServer {
     }
     this.#isIgnored = false
     this.#comparedAgainAt = now
+    if (!this.#isUsed()) this.#runId = [...this.#open.values()].at(-1) ?? this.#runId // the newest one may have ended
     if ([...this.#open.values()].some((runId) => runId !== this.#runId)) this.#params.onMoved()
   }
 

@@ -190,7 +190,9 @@ class ReplyGuard {
     const asked = command?.args[this.#acknowledged++]
     const { channel } = this.#scanner
     if (asked === undefined || channel === undefined) return true // all channels end, or the name is long
-    return Buffer.from(asked as string | Buffer).equals(Buffer.from(channel, 'latin1'))
+    return Buffer.from(typeof asked === 'number' ? String(asked) : (asked as string | Buffer)).equals(
+      Buffer.from(channel, 'latin1'),
+    )
   }
 }
 

@@ -171,7 +171,7 @@ export class ChangeReader {
     if (last === undefined) return
     if (isBefore(last.id, this.#after)) {
       if (last.epoch !== this.#epoch) this.#moveTo(BEGINNING)
-      else this.#moveTo(isAhead(this.#after) ? this.#sound : last.id)
+      else this.#moveTo(isBefore(last.id, this.#sound) ? last.id : this.#sound)
     }
     this.#epoch = last.epoch
   }

@@ -150,7 +150,8 @@ export class Repeats {
         throw thrown
       })
       if (result === 1) this.#noteSkipped(name, skipped)
-      if (result >= 0) return // where the time was wrong, the next poll after a second tries again
+      if (result === 0) this.#catchUp.giveBack(missedOf(ticks)) // where the time was wrong, the next poll after a second tries again
+      if (result >= 0) return
       const room = -1 - result
       const ids = ticks.slice(room).map(({ at }) => tickId(name, at))
       this.#handle.context.hub.messages('full', this.#handle.name, ids)
