@@ -627,7 +627,7 @@ describe('redelayed doctor', function () {
         await (await queue.poll())!.acknowledge()
         let polls = 0
         while ((await examined([name])).findings.some(({ code }) => code === 'records-left')) {
-          expect(polls++).to.be.lessThan(50)
+          expect(polls++).to.be.lessThan(500)
           await queue.poll()
         }
         expect(await queue.batch('open').counts()).to.include({ pending: 0, completed: 1, removed: 1 })

@@ -3,10 +3,13 @@ import { expect } from 'chai'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import { run } from '../../src/store/run.js'
 import {
+  BUSY_LOOK,
   expected,
   groupKeysOf,
   handled,
   having,
+  LOOK,
+  NEXT_LOOK,
   NOW,
   pollArgs,
   record,
@@ -194,28 +197,60 @@ describe('batches of the reliable queue', () => {
     expect(await rig.redis.hkeys(queue.dead.messages)).to.have.members(['x', 'last'])
   })
 
-  it('a poll that finds nothing counts out messages that another program has deleted, and looks for more at once', async () => {
+  it('a poll that finds nothing counts out messages that another program has deleted, and looks for more soon', async () => {
     const queue = await rig.queue(closedWith([held, { id: 'y', at: NOW + 9 }]))
     await rig.redis.unlink(queue.keys.messages, queue.keys.inFlight, queue.keys.due0)
-    for (let polls = 0; (await rig.redis.hget(queue.keys.batches, 'my')) !== null; polls++) {
+    const isLeft = async () => (await rig.redis.hmget(queue.keys.batches, 'mx', 'my')).some((name) => name !== null)
+    for (let polls = 0; await isLeft(); polls++) {
       expect(polls).to.be.lessThan(50)
-      const { next } = await poll(queue)
-      if ((await rig.redis.hlen(queue.keys.batches)) < 4) expect(next).to.equal(NOW)
+      const before = await rig.redis.hlen(queue.keys.batches)
+      const { next } = await poll(queue, { nowMs: LOOK })
+      if ((await rig.redis.hlen(queue.keys.batches)) < before) expect(next).to.be.oneOf([LOOK, NEXT_LOOK])
     }
-    while ((await rig.redis.hget(queue.keys.batches, 'mx')) !== null) await poll(queue)
-    expect((await queue.read()).queue.batches).to.deep.equal({ bb: counts('f', { removed: 2, finished: NOW }) })
+    expect((await queue.read()).queue.batches).to.deep.equal({ bb: counts('f', { removed: 2, finished: LOOK }) })
     expect(await rig.redis.hkeys(queue.keys.messages)).to.deep.equal(['last'])
+  })
+
+  it('one of seven polls that find nothing looks for messages that another program has deleted', async () => {
+    const queue = await rig.queue(closedWith([held]))
+    let looks = 0
+    for (let at = 0; at < 427; at++) {
+      const calls = await commandCalls(rig.redis, () => poll(queue, { nowMs: LOOK - 427 + at }))
+      if ('hrandfield' in calls) looks++
+    }
+    expect(looks).to.be.within(61, 61 + 14)
+  })
+
+  it('some polls of a queue that always has messages count out messages that another program has deleted', async () => {
+    const ids = Array.from({ length: 50 }, (_, n) => ({ id: `x${n}`, at: 0 }))
+    const queue = await rig.queue(having(ids, { ...closedWith([held]), messages: [] }))
+    await rig.redis.hset(queue.keys.messages, ...ids.flatMap(({ id }) => [id, record()]))
+    for (let polls = 0; (await rig.redis.hget(queue.keys.batches, 'mx')) !== null; polls++) {
+      expect(polls).to.be.lessThan(50)
+      expect((await poll(queue, { nowMs: BUSY_LOOK, count: 1 })).messages).to.have.length(1)
+    }
+    expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(counts('f', { removed: 1, finished: BUSY_LOOK }))
+  })
+
+  it('one poll counts out 32 deleted messages at most, and the next look is 50 ms later', async () => {
+    const ids = Array.from({ length: 500 }, (_, n) => ({ id: `x${n}` }))
+    const queue = await rig.queue({ ...closedWith(ids), messages: [], due: {} })
+    for (let polls = 0; polls < 5; polls++) {
+      const before = await rig.redis.hlen(queue.keys.batches)
+      expect((await poll(queue, { nowMs: LOOK })).next).to.equal(NEXT_LOOK)
+      expect(before - (await rig.redis.hlen(queue.keys.batches))).to.be.within(20, 32)
+    }
   })
 
   it('a poll counts a message that ends in it once, and does not look for more', async () => {
     for (let polls = 0; polls < 20; polls++) {
       const queue = await rig.queue(
         closedWith([
-          { id: 'x', expires: NOW },
+          { id: 'x', at: LOOK - 1, expires: LOOK },
           { ...held, id: 'y', until: NOW + 9 },
         ]),
       )
-      expect(await poll(queue)).to.include({ expired: 1, next: NOW + 9 })
+      expect(await poll(queue, { nowMs: LOOK })).to.include({ expired: 1, next: NOW + 9 })
       expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(counts('c', { pending: 1, expired: 1 }))
     }
   })
@@ -225,7 +260,7 @@ describe('batches of the reliable queue', () => {
     const queue = await rig.queue(closedWith([held]))
     await rig.redis.hset(queue.keys.batches, `m${'i'.repeat(577)}`, 'b', 'mj', junk, 'm', junk, 'x', 'b', '', 'b')
     const before = await queue.read()
-    for (let polls = 0; polls < 20; polls++) expect((await poll(queue)).next).to.equal(NOW + 9)
+    for (let polls = 0; polls < 20; polls++) expect((await poll(queue, { nowMs: LOOK })).next).to.equal(NOW + 9)
     expect(await queue.read()).to.deep.equal(before)
   })
 
@@ -236,12 +271,13 @@ describe('batches of the reliable queue', () => {
     })
     for (let polls = 0; (await rig.redis.zcard(queue.keys.batchesAt)) < 41; polls++) {
       expect(polls).to.be.lessThan(500)
-      await poll(queue)
+      await poll(queue, { nowMs: LOOK })
     }
     const places = await rig.redis.zrange(queue.keys.batchesAt, '0', '-1', 'WITHSCORES')
     expect(places.slice(0, 2)).to.deep.equal(['f39', String(NOW - 39)])
-    expect(places.slice(-4).sort()).to.deep.equal(['f', 'f0', String(NOW), String(NOW)].sort())
-    expect(await poll(queue)).to.include({ next: null })
+    expect(places.slice(-2)).to.deep.equal(['f7', String(LOOK)])
+    expect(places).to.include('f')
+    expect(await poll(queue, { nowMs: LOOK })).to.include({ next: null })
   })
 
   it('an attempt that failed, and a message that is released, count nothing', async () => {
