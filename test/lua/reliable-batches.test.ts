@@ -242,6 +242,26 @@ describe('batches of the reliable queue', () => {
     }
   })
 
+  it('a poll that finds nothing removes the setting where no batch is left, and a new batch sets it again', async () => {
+    const queue = await rig.queue({
+      config: [
+        ['batched', '1'],
+        ['maxSize', '9'],
+      ],
+    })
+    await poll(queue, { nowMs: LOOK })
+    const config = () => rig.redis.hgetall(queue.keys.config)
+    expect(await config()).to.deep.equal({ maxSize: '9' })
+    await add(queue, ['x'])
+    expect(await config()).to.deep.equal({ maxSize: '9', batched: '1' })
+    await poll(queue, { nowMs: LOOK })
+    expect(await config()).to.deep.equal({ maxSize: '9', batched: '1' })
+    await rig.redis.unlink(queue.keys.batches)
+    await poll(queue, { nowMs: LOOK })
+    await close(queue)
+    expect(await config()).to.deep.equal({ maxSize: '9', batched: '1' })
+  })
+
   it('a poll counts a message that ends in it once, and does not look for more', async () => {
     for (let polls = 0; polls < 20; polls++) {
       const queue = await rig.queue(

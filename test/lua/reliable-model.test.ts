@@ -482,6 +482,7 @@ const poll = fc
       },
       apply: () => {
         const paused = queue.config.get('pollPaused') === '1'
+        const hasBatches = queue.batches.size > 0
         const dead = queue.config.get('deadLetters') === '0' ? null : other
         const visibility = Math.min(
           visibilityMs < 0 ? (setting(queue, 'visibilityTimeout') ?? 30_000) : visibilityMs,
@@ -545,6 +546,8 @@ const poll = fc
         }
         leave(world, queue, left.expired, 'expired')
         leave(world, queue, left.dead, 'dead')
+        const looks = now % 61 < 2 || (messages.length === 0 && now % 49 < 7)
+        if (looks && !hasBatches) queue.config.delete('batched')
         if ((deadLettered > 0 || messages.length === 0) && dead !== null) dropDead(world, queue, dead, deadLettered)
         const next = paused ? null : earliestOf(queue)
         if (messages.length + back.length + ticking.length + expired + deadLettered > 0 || announces) {

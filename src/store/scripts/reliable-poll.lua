@@ -266,6 +266,7 @@ if left or dropped or search.isDue and settings.keepCompleted then
     leaveBatches({key = KEYS.deadBatches, at = KEYS.deadBatchesAt, messages = dead.messages, deliveries = dead.deliveries, inFlight = KEYS.deadInFlight, now = now, log = dead.log}, dropped, 'removed')
   end
 end
+if search.isDue and settings.batched and not left then redis.call('HDEL', config, 'batched') end -- a new batch sets it again
 writeChanges(log, KEYS.changes, config, ARGV.client)
 forgetCompleted(KEYS.completed, KEYS.completedAt, ended)
 publishEnds(messages, ended)
