@@ -12,7 +12,7 @@ import {
   type ReliableFixture,
   type State,
 } from './reliable-support.js'
-import { ALL_BYTES, raw, rejection, type Bytes } from './support.js'
+import { ALL_BYTES, commandCalls, raw, rejection, type Bytes } from './support.js'
 
 interface Item {
   readonly id: Bytes
@@ -946,6 +946,13 @@ describe('reliable-add.lua', () => {
       expect(await queue.published()).to.deep.equal(published.map(String))
     })
   }
+
+  it('reads one schedule for the size of a full queue that has its messages there', async () => {
+    const queue = await rig.queue(having([x, { id: 'z', at: NOW - 9 }], { config: [['maxSize', '2']] }))
+    const args = argsOf(queue, [{ id: 'a', delay: 1 }])
+    const calls = await commandCalls(rig.redis, () => run(rig.sender, add, queue.keys, args))
+    expect(calls['zcard']).to.equal(2) // the claims come first
+  })
 
   it('adds a thousand messages at once', async () => {
     const queue = await rig.queue()

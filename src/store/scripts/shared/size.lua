@@ -8,7 +8,7 @@ local function sizeOf(messages, zsets, coming, most)
     local here = redis.pcall('ZCARD', zset)
     if type(here) ~= 'number' then return records, false end -- a key of another type may have them
     places = places + here
+    if places >= records then return records, false end -- a full queue with its messages in one schedule reads no other
   end
-  if places < records then return places, true end
-  return records, false
+  return places, true
 end
