@@ -12,6 +12,7 @@ import {
   reschedule,
   update,
 } from '../../src/store/reliable-scripts.js'
+import { refreshGroups } from '../../src/store/reliable-group-scripts.js'
 import { run } from '../../src/store/run.js'
 import {
   handled,
@@ -25,7 +26,7 @@ import {
   type PollArgs,
   type ReliableFixture,
 } from './reliable-support.js'
-import { commandCalls } from './support.js'
+import { commandCalls, rejection } from './support.js'
 
 const HOSTILE = [
   'nan',
@@ -494,6 +495,20 @@ describe('hostile data of a reliable queue', () => {
     for (const [id, at] of [...placed, ['later', LOOK], ['junk', 0]] as const) {
       if (id in scores) expect(scores[id], id).to.equal(at)
     }
+  })
+
+  it('changes no group while the settings are of another type', async () => {
+    const queue = await rig.queue({
+      groups: [
+        ['long', 'x'.repeat(2_000)],
+        ['g', '1 '],
+      ],
+    })
+    await queue.block('config')
+    const before = await queue.read()
+    const args = { channel: queue.channel, nowMs: NOW, cursor: '0' }
+    expect(await rejection(run(rig.sender, refreshGroups, queue.keys, args))).to.include({ code: 'ERR_WRONG_TYPE' })
+    expect(await queue.read()).to.deep.equal(before)
   })
 
   it('reads no completed record for its place where each has one', async () => {

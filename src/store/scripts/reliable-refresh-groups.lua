@@ -32,12 +32,13 @@ local channel, states, cursor = ARGV.channel, KEYS.groups, ARGV.cursor
 -- include shared/groups.lua
 
 local keys = {inFlight = KEYS.inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = states, pauses = KEYS.groupPauses, isStrict = true}
+local groups = openGroups(keys, KEYS.config, milliseconds(ARGV.nowMs))
+readLimits(groups) -- fails, before any write, if `config` is of another type
 local page, names = redis.call('HSCAN', states, cursor, 'COUNT', 8), {} -- few, because the size of other programs' fields is unknown
 for at = 1, #page[2], 2 do
   if #page[2][at] <= LONGEST_GROUP then names[#names + 1] = page[2][at] end
   if #page[2][at + 1] > LONGEST_STATE then redis.call('HDEL', states, page[2][at]) end -- it would be read a second time
 end
-local groups = openGroups(keys, KEYS.config, milliseconds(ARGV.nowMs))
 groups.haveNone = redis.call('ZCARD', KEYS.inFlight) == 0 -- whatever the counts are
 local areCalled = refreshGroups(groups, names, {}, true)
 -- after the last page always, because an existing time may have changed
