@@ -17,11 +17,13 @@ export interface TimesAhead {
   readonly batches: number
   /** Of a queue of dead letters: those that are visible in more than 365 days. Its consumers may give them back with a shorter delay. */
   readonly dead: number
-  /** Marks of deduplicated ids and payloads that end more than 365 days later than now. */
+  /** Marks of deduplicated ids and payloads that end more than 366 days later than now: a day more than any, for clocks that differ. */
   readonly marks: number
 }
 
 const HOUR_MS = 3_600_000
+/** No clock is further ahead. */
+const DAY_MS = 86_400_000
 /** The scores from here to below the second one are those of messages of paused tasks. */
 const ASIDE = [2 ** 53, 2 ** 54] as const
 
@@ -33,7 +35,7 @@ export async function timesAheadOf(sender: Sender, name: string, keys: ReliableK
   const [completed, batches, marks, ...dead] = await Promise.all([
     count(keys.completedAt, isLater, '+inf'),
     count(keys.batchesAt, isLater, '+inf'),
-    count(keys.once, `(${now + MAX_MARK_MS + HOUR_MS}`, '+inf'),
+    count(keys.once, `(${now + MAX_MARK_MS + DAY_MS}`, '+inf'),
     first === undefined ? 0 : count(first, `(${now + MAX_VISIBILITY_MS}`, `(${ASIDE[0]}`),
     first === undefined ? 0 : count(first, String(ASIDE[1]), '+inf'),
   ])

@@ -62,7 +62,7 @@ function argsOf(queue: ReliableFixture, list: readonly Item[], options: Options 
 const ORPHANS = Array.from({ length: 5 }, (_, n) => [`~${n}`, record()] as const)
 
 /** The latest end of a mark that another clock may have set. */
-const LAST_MARK = NOW + LONGEST + 60_000
+const LAST_MARK = NOW + LONGEST + 86_400_000
 
 describe('reliable-add.lua', () => {
   const rig = useReliable()
@@ -599,6 +599,15 @@ describe('reliable-add.lua', () => {
       published: [NOW],
     },
     {
+      what: 'sent again with a mark that another clock has set, takes it for that of another message where the message is delayed',
+      before: { once: [['m', NOW + 15]] },
+      items: [{ id: 'x', once: ['m', 10], delay: 1 }],
+      options: { resent: true },
+      reply: [-1],
+      after: { once: [['m', NOW + 15]] },
+      published: [NOW + 1],
+    },
+    {
       what: 'says of what is there that it was added when it is sent again, also when adding is paused meanwhile',
       before: having([x], { config: [['addPaused', '1']] }),
       items: [{ id: 'x', payload: 'X' }, { id: 'a' }],
@@ -677,7 +686,7 @@ describe('reliable-add.lua', () => {
       published: [NOW],
     })),
     {
-      what: 'believes the longest mark, also of a clock a minute ahead',
+      what: 'believes the longest mark, also of a clock a day ahead',
       before: { once: [['m', LAST_MARK]] },
       items: [{ id: 'a', once: ['m', 10] }],
       reply: [-1],

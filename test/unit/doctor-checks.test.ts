@@ -320,7 +320,7 @@ describe('what the doctor makes of what it saw', () => {
       'times that are still to come',
       kept({ timesAhead: { completed: 2, batches: 1, dead: 1, marks: 2 } }),
       ['warning times-ahead'],
-      /^By their times, 2 messages are completed more than an hour from now, and 1 batch finished .*, and 1 dead letter is visible in more than 365 days, and 2 marks of deduplications end in more than 365 days\.$/,
+      /^By their times, 2 messages are completed more than an hour from now, and 1 batch finished .*, and 1 dead letter is visible in more than 365 days, and 2 marks of deduplications end in more than 366 days\.$/,
     ],
     ['records that have what they belong to', kept({ leftRecords: { messages: 0, batches: 0, completed: 0 } }), []],
     [

@@ -89,7 +89,7 @@ function checkTimes(name: string, timesAhead: TimesAhead): Finding[] {
     ...(batches > 0 ? [`${counted(batches, 'batch', 'batches')} finished more than an hour from now`] : []),
     ...(dead > 0 ? [`${counted(dead, 'dead letter is', 'dead letters are')} visible in more than 365 days`] : []),
     ...(marks > 0
-      ? [`${counted(marks, 'mark of a deduplication ends', 'marks of deduplications end')} in more than 365 days`]
+      ? [`${counted(marks, 'mark of a deduplication ends', 'marks of deduplications end')} in more than 366 days`]
       : []),
   ]
   if (parts.length === 0) return []

@@ -48,7 +48,7 @@ local channel, existing, resent, durable = ARGV.channel, ARGV.existing, ARGV.res
 local changes, client, batchName = KEYS.changes, ARGV.client, ARGV.batch
 local MAX = 9007199254740991
 local TOGETHER = 10
-local LONGEST_MARK = 31536000000 -- 365 days, as in src/reliable/add-options.ts
+local LONGEST_MARK, DAY_MS = 31536000000, 86400000 -- 365 days, as in src/reliable/add-options.ts; no clock is further ahead than a day
 
 -- include shared/milliseconds.lua
 
@@ -134,8 +134,8 @@ if batchName ~= '' or hasBatches(settings, KEYS.batches) then
   end
 end
 
--- A mark that ends later than any client lets it end, by a minute for clocks that differ, is another program's, and would hold for ever.
-local latestMark, isMarking = now + LONGEST_MARK + 60000, false
+-- A mark that ends later than any client lets it end is another program's, and would hold for ever.
+local latestMark, isMarking = now + LONGEST_MARK + DAY_MS, false
 local function markedUntil(mark)
   local untilMs = tonumber(redis.call('ZSCORE', once, mark) or 0)
   return untilMs > now and untilMs <= latestMark and untilMs
@@ -146,7 +146,9 @@ end
 local function canBeGone(detail, untilMs)
   local delayMs = detail.visible - now
   if delayMs <= 0 then return true end
-  return not detail.isDated and math.min(now, untilMs - (detail.marked - now)) + delayMs <= now
+  local onceMs = detail.marked - now
+  local markedAt = untilMs - onceMs
+  return not detail.isDated and markedAt + delayMs <= now
 end
 
 -- When a message becomes visible: after a delay, or at a time not before now.
@@ -298,7 +300,10 @@ local function add(id, record, detail, body)
   end
   if detail.marked then
     local untilMs = not isThere and markedUntil(detail.mark)
-    if untilMs then return leave(resent and (record or canBeGone(detail, untilMs)) and 1 or -1) end
+    if untilMs then
+      local isOwn = resent and (record or canBeGone(detail, untilMs))
+      return leave(isOwn and 1 or -1)
+    end
     if detail.isMarkTooLate then return -3 end
   end
   local isCounted = record and not (arePlaces and isLost)
