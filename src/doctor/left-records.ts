@@ -38,7 +38,7 @@ async function leftOfBatches(sender: Sender, keys: ReliableKeys): Promise<Omit<L
       const name = field.toString('latin1')
       if (at % 2 === 1 || seen.has(name)) return []
       seen.add(name)
-      return [[field, items[at + 1]!] as const]
+      return [[field, asBytes(items[at + 1])] as const]
     })
     const kinds = await pace.run(() => Promise.all(fresh.map(([field, value]) => leftOf(sender, keys, field, value))))
     messages += kinds.filter((kind) => kind === 'message').length

@@ -4,10 +4,11 @@ local function setting(text, least, most)
   if number and number >= least and number <= (most or 9007199254740991) then return number end
 end
 
--- The stored settings of these names. Fails if the key is of another type: with defaults in place of the settings a paused queue would hand out messages,
--- and changes would be missing from the change stream. Runs before any write, or after another step has found that the key is no other type. A text that is longer
--- than any setting (16 bytes; 100 for the changes, with their epoch) is not read: each script would copy another program's 100 MB. Most queues have few settings, so the
--- most common ones come first, and the search ends when all stored ones are found.
+-- The stored settings of these names. Fails if the key is of another type: with defaults in place of the settings a paused queue would
+-- hand out messages, and changes would be missing from the change stream. Runs before any write, or after another step has read the key.
+-- A text that is longer than any setting (16 bytes; 100 for the changes, with their epoch) is not read: each script would copy another
+-- program's 100 MB. Most queues have few settings, so the most common ones come first, and the search ends when all stored ones are
+-- found.
 local function stored(config, ...)
   local fields, found = redis.call('HLEN', config), {}
   if fields == 0 then return found end
