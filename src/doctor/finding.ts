@@ -120,7 +120,7 @@ export const MEANINGS = {
     means:
       'Another program, or an eviction, has deleted messages of batches, so that these batches do not finish, or the places of completed messages or finished batches, so that their records stay.',
     repair:
-      'Find what deletes or evicts single keys or members of a queue. Start a consumer: polls that find no message look at some of these records, at random, count such messages as removed, and give the other records their places back.',
+      'Find what deletes or evicts single keys or members of a queue. Start a consumer: some of its polls, most often those that find no message, look at some of these records, at random, count such messages as removed, and give the other records their places back.',
   },
   'visibility-far': {
     means:
