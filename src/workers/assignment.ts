@@ -40,7 +40,7 @@ export class Assignment {
   begunAt: number | undefined
   /** Whether the handler has ended; Redis may not have the outcome yet. */
   isHandled = false
-  /** Its place among the messages of the worker. */
+  /** Its place in `InHand`, which alone sets it. */
   place: number | undefined
   #abort: AbortController | undefined
   #reason: Error | undefined
@@ -180,10 +180,7 @@ export class Assignment {
   }
 }
 
-/**
- * All contexts share one getter, because V8 makes a hidden class for each new one, which keeps the message from the collector of young
- * objects. The property is the object's own, so that a copy has it.
- */
+/** All contexts share one getter (decision 0052). The property is the object's own, so that a copy has it. */
 class Context implements HandlerContext {
   static readonly #SIGNAL = {
     enumerable: true,

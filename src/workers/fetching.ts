@@ -27,11 +27,9 @@ interface Reply {
 
 /** The end of the waits of one round: the worker's signal aborts, or one of the queues has replied. */
 class Ending {
-  /**
-   * Aborts the polls. A queue alone gets the worker's own signal, because Node 20 keeps each new one, and all that it refers to, until a
-   * major garbage collection.
-   */
+  /** Aborts the polls. A queue alone gets the worker's own signal, because a new one for each round would outlive it (decision 0052). */
   readonly signal: AbortSignal
+  /** Resolves at the end; never rejects. */
   readonly over: Promise<void>
   readonly #workers: AbortSignal
   #end = (): void => undefined
