@@ -1,5 +1,5 @@
 import { queueOfDeadLetters, type ReliableKeys } from '../keys.js'
-import { MAX_MARK_MS } from '../reliable/add-options.js'
+import { MAX_MARK_MS } from '../store/new-message.js'
 import { MAX_VISIBILITY_MS } from '../reliable/visibility.js'
 import { asInteger } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'

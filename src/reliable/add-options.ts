@@ -3,7 +3,7 @@ import { resolveDurability, type Durability, type Wait } from '../redis/durable/
 import { InvalidArgumentError, inWords } from '../errors.js'
 import { PRIORITIES } from '../keys.js'
 import { integer, nonEmptyString, oneOf, onlyKnown } from '../options.js'
-import type { NewMessage } from '../store/new-message.js'
+import { MAX_MARK_MS, type NewMessage } from '../store/new-message.js'
 import { durationMs, type Duration } from '../duration.js'
 import { assertBatchName, assertId } from './message-id.js'
 import { encodeHeaders, type Headers } from './record.js'
@@ -79,8 +79,6 @@ const ITEM_OPTIONS = [
 const MOST_GROUP_BYTES = 255
 export const NO_GROUP: Buffer = Buffer.alloc(0)
 
-/** How long a deduplication holds at most: no client writes a mark that ends later, and it has no effect. As in reliable-add.lua. */
-export const MAX_MARK_MS = 365 * 86_400_000
 export const MAX_DELIVERIES = 1_000_000
 
 /** A checked and encoded message. */

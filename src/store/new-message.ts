@@ -15,6 +15,9 @@ export interface NewMessage {
   readonly markMs: string
 }
 
+/** How long a deduplication holds at most: no client writes a mark that ends later, and it has no effect. As in reliable-add.lua. */
+export const MAX_MARK_MS = 365 * 86_400_000
+
 /** The most messages that one script adds, which takes about two milliseconds. */
 export const ADD_ITEMS = 250
 const ADD_BYTES = 1024 * 1024

@@ -48,7 +48,7 @@ local channel, existing, resent, durable = ARGV.channel, ARGV.existing, ARGV.res
 local changes, client, batchName = KEYS.changes, ARGV.client, ARGV.batch
 local MAX = 9007199254740991
 local TOGETHER = 10
-local LONGEST_MARK, DAY_MS = 31536000000, 86400000 -- 365 days, as in src/reliable/add-options.ts; no clock is further ahead than a day
+local LONGEST_MARK, DAY_MS = 31536000000, 86400000 -- 365 days, as in src/store/new-message.ts; no clock is further ahead than a day
 
 -- include shared/milliseconds.lua
 
