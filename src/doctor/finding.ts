@@ -118,7 +118,7 @@ export const MEANINGS = {
   },
   'records-left': {
     means:
-      'Another program, or an eviction, has deleted messages of batches, so that these batches do not finish, or the places of completed messages or finished batches, so that their records stay.',
+      'Another program, or an eviction, has deleted entries of the queue. Batches wait for messages that are gone, and do not finish; or the records of completed messages or finished batches have lost their places, and stay.',
     repair:
       'Find what deletes or evicts single keys or members of a queue. Start a consumer: some of its polls, most often those that find no message, look at some of these records, at random, count such messages as removed, and give the other records their places back.',
   },

@@ -23,7 +23,7 @@ import { mayConcernOne } from '../redis/replies/server-errors.js'
 import { TurnCollector } from '../timing/turn-collector.js'
 import { ADD_ITEMS, ADD_OUTCOME, addPages } from '../store/new-message.js'
 import type { AddReply } from '../store/reliable-scripts.js'
-import type { ReliableStore } from '../store/reliable-store.js'
+import { FIRST_ADD, type ReliableStore } from '../store/reliable-store.js'
 import type { WaitedFor } from '../store/durable-scripts.js'
 import type { How, PendingMessage } from './add-options.js'
 import type { AddRoute, Added } from './adder.js'
@@ -131,35 +131,41 @@ export class AddSender<T> implements AddRoute {
   }
 
   /** Sends a page in one script. After an error that one message may have caused, each is sent once more, alone. */
-  async #sendPage(page: readonly PendingMessage[], how: How, again = false): Promise<(Added | RedelayedError)[]> {
+  async #sendPage(
+    page: readonly PendingMessage[],
+    how: How,
+    earlierSentAt?: number,
+  ): Promise<(Added | RedelayedError)[]> {
+    const startedAt = performance.now()
     try {
-      const { answer, isRepeated } = await this.#attempt(page, how, again)
+      const { answer, isRepeated } = await this.#attempt(page, how, startedAt, earlierSentAt)
       this.#isScriptKnown = true
       const results = page.map((message, at) => resultIn(answer, at, message, how))
       return isRepeated ? results.map(asAfterUnknown) : results
     } catch (thrown) {
-      const error = again ? asAfterUnknown(toRedelayed(thrown)) : toRedelayed(thrown)
+      const error = earlierSentAt !== undefined ? asAfterUnknown(toRedelayed(thrown)) : toRedelayed(thrown)
       // the script may have added some of them before it failed
       if (page.length > 1 && how.existing !== 'postpone' && mayConcernOne(error))
-        return (await Promise.all(page.map((message) => this.#sendPage([message], how, true)))).flat()
+        return (await Promise.all(page.map((message) => this.#sendPage([message], how, earlierSentAt ?? startedAt)))).flat()
       return page.map(() => copyOf(error))
     }
   }
 
-  /** `again`: an earlier script may have added the messages. */
+  /** `earlierSentAt`: when an earlier script was sent, which may have added the messages. */
   async #attempt(
     page: readonly PendingMessage[],
     { existing, wait, batch }: How,
-    again: boolean,
+    startedAt: number,
+    earlierSentAt: number | undefined,
   ): Promise<{ readonly answer: Answer; readonly isRepeated: boolean }> {
     const { commands, durable } = this.#handle.context
     let unknown: ConnectionError | undefined
-    const startedAt = performance.now()
     const waitMs = wait?.timeoutMs ?? 0
     for (let attempt = 1; ; attempt++) {
       try {
-        const isRepeated = again || unknown !== undefined
-        const how = { resent: isRepeated, existing, batch }
+        const isRepeated = earlierSentAt !== undefined || unknown !== undefined
+        const sentAgoMs = isRepeated ? Math.ceil(performance.now() - (earlierSentAt ?? startedAt)) : FIRST_ADD
+        const how = { sentAgoMs, existing, batch }
         if (wait === undefined) return { answer: { reply: await this.#store.add(page, how) }, isRepeated }
         const sender = durable.sender(this.#store.keys.messages, wait)
         return { answer: await this.#store.addDurably(sender, page, how), isRepeated }

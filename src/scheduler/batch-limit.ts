@@ -13,14 +13,16 @@ const MEASURED_MS = 60_000
 /**
  * How many entries one transfer may move. Where the server's clock moves during a script (Redis up to 7.0), the script itself stops in time
  * and the limit has no effect. Where it stands still (Valkey 8), the limit follows the duration of the last scripts: the time until their
- * replies less that of the quickest reply. Every minute that is measured anew with a small transfer: in the reply to a large one the
- * script's own time would count as the network's.
+ * replies less that of the quickest reply. Every minute a transfer of one entry measures that anew: the script's own time counts as the
+ * network's in its reply.
  */
 export class BatchLimit {
   readonly #clock: Pick<Clock, 'now'>
   #limit = FIRST
   #quickest = Infinity
   #measuredAt: number
+  /** The limit after the measurement that is under way. */
+  #later: number | undefined
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock
@@ -40,10 +42,12 @@ export class BatchLimit {
     if (now - this.#measuredAt >= MEASURED_MS) {
       this.#measuredAt = now
       this.#quickest = Infinity
-      this.#limit = LEAST
+      this.#later = this.#limit
+      this.#limit = 1
       return
     }
-    if (this.#quickest === Infinity) this.#limit = FIRST
+    this.#limit = this.#later ?? this.#limit
+    this.#later = undefined
     this.#quickest = Math.min(this.#quickest, roundTripMs)
     const worked = Math.max(roundTripMs - this.#quickest, TARGET_MS / STEP)
     const isFull = reply.moved >= this.#limit

@@ -19,8 +19,9 @@ const HEAD_START_MS = 5
 const BACKOFF = { baseMs: 100, maxMs: 5_000 }
 /** After a temporary refusal: the server's free moments can be short. */
 const BRIEF = { baseMs: 250, maxMs: 250 }
-/** How many unreachable shards one `drain` meets. */
-const MOST_UNREACHABLE = 2
+/** The most shards that may keep one `drain` waiting for an error, and the least time that counts as waiting. */
+const MOST_SLOW_FAILURES = 2
+const SLOW_FAILURE_MS = 500
 /** The most elements that a wait at one shard may ask for. */
 const MAX_SHARE = 10_000
 
@@ -159,29 +160,31 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
 
   /**
    * Takes up to `max` available elements, shard by shard, and stops at `maxBytes`; rejects if there are none and a shard could not be read.
-   * It asks no further shard after two connection errors, because each silent one costs the limit of a call; the next calls ask the others
-   * first.
+   * It asks no further shard after two slow connection errors, because each silent shard costs the limit of a call; the next calls ask the
+   * others first.
    */
   async drain(max: number, maxBytes = Infinity): Promise<E[]> {
     this.#enter()
     await this.#quiet()
     const elements = this.#takeSurplus(max, maxBytes)
-    const failures: Error[] = []
+    let failure: Error | undefined
+    let slowFailures = 0
     for (const shard of this.#rotation()) {
       await shard.returning
       elements.push(...this.#takeSurplus(max - elements.length, maxBytes - this.#bytesOf(elements))) // elements that could not be put back
       const left = maxBytes - this.#bytesOf(elements)
       if (elements.length >= max || left <= 0) break
-      if (failures.filter((failure) => failure instanceof ConnectionError).length >= MOST_UNREACHABLE) break
+      if (slowFailures >= MOST_SLOW_FAILURES) break
+      const askedAt = this.#clock.now()
       try {
         elements.push(...(await shard.source.drain(max - elements.length, left)))
         shard.failures = 0
       } catch (thrown) {
         shard.failures++
-        failures.push(toError(thrown))
+        failure ??= toError(thrown)
+        if (thrown instanceof ConnectionError && this.#clock.now() - askedAt >= SLOW_FAILURE_MS) slowFailures++
       }
     }
-    const [failure] = failures
     if (elements.length === 0 && failure !== undefined) throw failure
     return elements
   }

@@ -30,8 +30,8 @@ import { waitedFor, type WaitedFor } from './durable-scripts.js'
 /** Options of adding messages. */
 export interface HowToAdd {
   readonly existing: 'keep' | 'replace' | 'postpone'
-  /** Whether an earlier attempt may have been carried out. */
-  readonly resent: boolean
+  /** How many milliseconds ago the first attempt was sent, which may have been carried out; `FIRST_ADD` if this is the first one. */
+  readonly sentAgoMs: number
   /** Empty for none. */
   readonly batch: string
 }
@@ -60,6 +60,8 @@ export interface StoredMessage extends MessageReply {
   readonly id: Buffer
 }
 
+/** The `sentAgoMs` of a first attempt. */
+export const FIRST_ADD = -1
 /** The argument for the value of the queue's configuration, or of the message. */
 export const AS_SET = -1
 /** A script's reply for a time beyond 2^53-1. */

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.js'
 
 const PAUSE_MS = 60_000
-/** The most problems reported in one pause, and the most characters by which they differ: a server's text can be any, and of any length. */
+/** The most problems reported in one pause, and the characters of a text that are compared: a server can send texts of any length. */
 const MOST = 32
 const MOST_CHARS = 200
 

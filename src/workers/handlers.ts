@@ -5,7 +5,7 @@ import { TASK_HEADER } from '../reliable/record.js'
 import type { TaskName, TaskPayload } from '../reliable/tasks.js'
 import { UnknownTaskError } from './outcomes.js'
 
-/** The second argument of a handler. Wrap it as a copy, `{ ...context }`: through a Proxy, or as a prototype, it has no signal. */
+/** The second argument of a handler. Wrap it as a copy, `{ ...context }`: through a Proxy, or as a prototype, its `signal` throws a `TypeError`. */
 export interface HandlerContext<T = unknown> {
   /** The name of the queue that the message came from. */
   readonly queue: string

@@ -121,10 +121,10 @@ describe('durability of a reliable queue', function () {
   it('an add that changes nothing writes all the same, so that the wait after it means something', async () => {
     const { name } = make()
     const keys = keysByHand(name)
-    const attempt = async (args: { resent?: boolean; durable?: boolean; mark?: string; id?: string }) => {
-      const { resent = false, durable = false, mark = ',', id = 'a' } = args
+    const attempt = async (args: { sentAgoMs?: number; durable?: boolean; mark?: string; id?: string }) => {
+      const { sentAgoMs = -1, durable = false, mark = ',', id = 'a' } = args
       const items = [id, `0,${LATER},,,0,${mark}`, 'A']
-      const how = { existing: 'keep', resent, durable, batch: '' }
+      const how = { existing: 'keep', sentAgoMs, durable, batch: '' }
       const given = { channel: channelByHand(name), nowMs: -1, ...how, client: 'me', items }
       const before = await replicationOffset(raw)
       const [, outcome] = (await raw.eval(add.source.source, ...evalArgs(keys, given))) as [string, number]
@@ -135,7 +135,7 @@ describe('durability of a reliable queue', function () {
     const before = await state()
     for (const durable of [false, true]) {
       expect(await attempt({ durable }), 'kept').to.deep.equal([0, durable])
-      expect(await attempt({ durable, resent: true }), 'its own').to.deep.equal([1, durable])
+      expect(await attempt({ durable, sentAgoMs: 0 }), 'its own').to.deep.equal([1, durable])
       expect(await attempt({ durable, id: 'b', mark: '600000,m' }), 'a duplicate').to.deep.equal([-1, durable])
     }
     expect(await state()).to.deep.equal(before)

@@ -83,7 +83,7 @@ const nothing = (action: (queue: ReliableFixture, of: Sender) => Promise<unknown
 }
 const add = nothing(({ keys, channel }, of) =>
   run(of, scripts.add, keys, {
-    ...{ channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, batch: '', client: 'me' },
+    ...{ channel, nowMs: NOW, existing: 'keep', sentAgoMs: -1, durable: false, batch: '', client: 'me' },
     items: GROUPS.flatMap((group) => [`m${group}`, `g${group.length},@${NOW},,,0,,`, `${group}payload`]),
   }),
 )

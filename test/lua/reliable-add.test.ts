@@ -29,7 +29,7 @@ interface Item {
 interface Options {
   readonly nowMs?: number
   readonly existing?: 'keep' | 'replace' | 'postpone'
-  readonly resent?: boolean
+  readonly sentAgoMs?: number
   readonly durable?: boolean
 }
 
@@ -50,7 +50,7 @@ function argsOf(queue: ReliableFixture, list: readonly Item[], options: Options 
     client: 'me',
     nowMs: NOW,
     existing: 'keep',
-    resent: false,
+    sentAgoMs: -1,
     durable: false,
     batch: '',
     items: itemsOf(list),
@@ -309,7 +309,7 @@ describe('reliable-add.lua', () => {
       { ttl: 5, expires: NOW + 20 },
       { ttl: 60, expires: NOW + 70 },
     ].map(({ ttl, expires }) => ({
-      what: `a message that would be visible after its expiry keeps it, with ${ttl ?? 'no'} ms to live from postpone`,
+      what: `a postponed message that would have become visible after its expiry keeps that expiry, or gets a later one, with ${ttl === undefined ? 'no time to live' : `${ttl} ms to live`}`,
       before: having([
         { id: 'z', at: 1 },
         { ...y, at: NOW + 3_600_000, expires: NOW + 20 },
@@ -386,7 +386,7 @@ describe('reliable-add.lua', () => {
         what: `adds it although the queue is full with that record, existing ${existing}`,
         before: { messages: [['x', record('X')] as const], config: [['maxSize', '1'] as const] },
         items: [{ id: 'x', payload: 'X' }],
-        options: { existing, resent: true },
+        options: { existing, sentAgoMs: 9 },
         reply: [1],
         after: having([{ id: 'x', payload: 'X' }], { config: [['maxSize', '1']] }),
         published: [NOW],
@@ -460,7 +460,7 @@ describe('reliable-add.lua', () => {
       what: 'adds in the place of an equal one that has expired also when it is sent again',
       before: having([{ ...x, expires: NOW }]),
       items: [{ id: 'x', payload: 'X', ttl: 5 }],
-      options: { resent: true },
+      options: { sentAgoMs: 9 },
       reply: [1],
       after: having([{ id: 'x', payload: 'X', expires: NOW + 5 }]),
       published: [],
@@ -515,7 +515,7 @@ describe('reliable-add.lua', () => {
         { id: 'x', payload: 'X' },
         { id: 'a', payload: 'A' },
       ],
-      options: { resent: true, existing: 'replace' },
+      options: { sentAgoMs: 9, existing: 'replace' },
       reply: [1, 1],
       after: having([x, { id: 'a', payload: 'A' }]),
       published: [],
@@ -527,7 +527,7 @@ describe('reliable-add.lua', () => {
         { id: 'x', headers: 'h', payload: 'X' },
         { id: 'y', payload: 'Y', headers: 'h' },
       ],
-      options: { resent: true },
+      options: { sentAgoMs: 9 },
       reply: [1, 0],
       after: having([{ ...x, headers: 'h', expires: NOW + 5, limit: 3, priority: 2 }, y]),
       published: [],
@@ -539,7 +539,7 @@ describe('reliable-add.lua', () => {
         { id: 'x', payload: 'X2' },
         { id: 'y', payload: '', delay: 1 },
       ],
-      options: { resent: true, existing: 'replace' },
+      options: { sentAgoMs: 9, existing: 'replace' },
       reply: [2, 2],
       after: having([
         { id: 'x', payload: 'X2' },
@@ -567,13 +567,13 @@ describe('reliable-add.lua', () => {
       what: 'takes a message that a consumer has by now for its own when it is sent again',
       before: having([held]),
       items: [{ id: 'x', payload: 'X', delay: 500 }],
-      options: { resent: true },
+      options: { sentAgoMs: 9 },
       reply: [1],
       after: having([held]),
       published: [],
     },
     ...[
-      // the mark says that the earlier attempt was 9 ms ago
+      // the first attempt was sent 9 ms ago
       { delay: 0, reply: 1 },
       { delay: 9, reply: 1 },
       { delay: 10, reply: -1 },
@@ -581,10 +581,10 @@ describe('reliable-add.lua', () => {
       { delay: `@${NOW}`, reply: 1 },
       { delay: `@${NOW + 1}`, reply: -1 },
     ].map(({ delay, reply }) => ({
-      what: `sent again, takes a mark ${reply === 1 ? 'for its own' : 'for that of another message'} with the delay ${delay}: it ${reply === 1 ? 'can' : 'cannot'} have been delivered`,
+      what: `sent again, takes a mark ${reply === 1 ? 'for its own' : 'for that of another message'} with the delay ${delay}, because a consumer ${reply === 1 ? 'can' : 'cannot'} have had the message`,
       before: { once: [['m', NOW + 1]] } satisfies State,
       items: [{ id: 'x', once: ['m', 10] as const, delay }],
-      options: { resent: true },
+      options: { sentAgoMs: 9 },
       reply: [reply],
       after: { once: [['m', NOW + 1]] } satisfies State,
       published: [typeof delay === 'string' ? Number(delay.slice(1)) : NOW + delay],
@@ -593,25 +593,34 @@ describe('reliable-add.lua', () => {
       what: 'sent again with a mark that another clock has set, takes it for its own where the message is visible at once',
       before: { once: [['m', NOW + 15]] },
       items: [{ id: 'x', once: ['m', 10] }],
-      options: { resent: true },
+      options: { sentAgoMs: 9 },
       reply: [1],
       after: { once: [['m', NOW + 15]] },
       published: [NOW],
     },
-    {
-      what: 'sent again with a mark that another clock has set, takes it for that of another message where the message is delayed',
-      before: { once: [['m', NOW + 15]] },
-      items: [{ id: 'x', once: ['m', 10], delay: 1 }],
-      options: { resent: true },
+    ...[0, 5].map((delay) => ({
+      what: `sent again after 9 ms, takes a mark of five minutes ago for that of another message with the delay ${delay}`,
+      before: { once: [['m', NOW + 3_300_000]] } satisfies State,
+      items: [{ id: 'x', once: ['m', 3_600_000] as const, delay }],
+      options: { sentAgoMs: 9 },
       reply: [-1],
-      after: { once: [['m', NOW + 15]] },
-      published: [NOW + 1],
+      after: { once: [['m', NOW + 3_300_000]] } satisfies State,
+      published: [NOW + delay],
+    })),
+    {
+      what: 'sent again, takes a mark that was set while the first attempt could be on its way for its own',
+      before: { once: [['m', NOW + 1]] },
+      items: [{ id: 'x', once: ['m', 10_010] }],
+      options: { sentAgoMs: 9 },
+      reply: [1],
+      after: { once: [['m', NOW + 1]] },
+      published: [NOW],
     },
     {
       what: 'says of what is there that it was added when it is sent again, also when adding is paused meanwhile',
       before: having([x], { config: [['addPaused', '1']] }),
       items: [{ id: 'x', payload: 'X' }, { id: 'a' }],
-      options: { resent: true },
+      options: { sentAgoMs: 9 },
       reply: [1, -4],
       after: having([x], { config: [['addPaused', '1']] }),
       published: [],
@@ -678,7 +687,7 @@ describe('reliable-add.lua', () => {
       published: [NOW],
     },
     ...([`${LAST_MARK + 1}`, 'inf', NOW * 1_000_000] as const).map((until) => ({
-      what: `does not believe a mark until ${until}, which no client sets`,
+      what: `ignores a mark that ends at ${until}, which no client sets`,
       before: { once: [['m', until]] } satisfies State,
       items: [{ id: 'a', once: ['m', 10] as const }],
       reply: [1],
@@ -977,7 +986,7 @@ describe('reliable-add.lua', () => {
       expected(having(list.map(({ id, priority, delay, payload }) => ({ id, priority, at: NOW + delay, payload })))),
     )
     expect(await queue.published()).to.deep.equal([String(NOW + 1)])
-    const again = await run(rig.sender, add, queue.keys, argsOf(queue, list, { resent: true }))
+    const again = await run(rig.sender, add, queue.keys, argsOf(queue, list, { sentAgoMs: 9 }))
     expect(again.outcomes).to.deep.equal(list.map(() => 1))
     expect(await queue.published()).to.deep.equal([])
   })

@@ -33,7 +33,7 @@ const add =
         channel,
         nowMs: NOW,
         existing: 'keep',
-        resent: false,
+        sentAgoMs: -1,
         durable: false,
         batch: '',
         client,

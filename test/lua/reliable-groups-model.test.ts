@@ -230,7 +230,7 @@ const add = fc
       at: now + delay,
     }))
     const { outcomes } = await run(rig.sender, scripts.add, queue.keys, {
-      ...{ channel: queue.channel, nowMs: now, existing: 'keep', resent: false, durable: false, batch, client: 'me' },
+      ...{ channel: queue.channel, nowMs: now, existing: 'keep', sentAgoMs: -1, durable: false, batch, client: 'me' },
       items: messages.flatMap(({ id, lane, task, at }) => {
         const headers = task === NO_TASK ? '' : JSON.stringify({ task })
         return [

@@ -84,7 +84,7 @@ describe('hostile data of a reliable queue', () => {
         client: 'me',
         nowMs: NOW,
         existing: 'keep',
-        resent: false,
+        sentAgoMs: -1,
         durable: false,
         batch: '',
         items,
@@ -108,7 +108,7 @@ describe('hostile data of a reliable queue', () => {
       ] as const) {
         const queue = await rig.queue()
         await rig.redis.zadd(queue.keys[key], score, '0x')
-        const how = { client: 'me', existing: 'keep', resent: false, durable: false, batch: '' }
+        const how = { client: 'me', existing: 'keep', sentAgoMs: -1, durable: false, batch: '' }
         await run(rig.sender, add, queue.keys, { channel: queue.channel, nowMs: now, items, ...how })
         const published = hides ? [] : [`${now + 500}`]
         expect(await queue.published(), `behind ${score} in ${key}`).to.deep.equal(published)
@@ -133,7 +133,7 @@ describe('hostile data of a reliable queue', () => {
       channel,
       nowMs: NOW,
       existing: 'keep',
-      resent: false,
+      sentAgoMs: -1,
       durable: false,
       batch: '',
       client: 'me',
@@ -350,7 +350,7 @@ describe('hostile data of a reliable queue', () => {
       client: 'me',
       nowMs: NOW,
       existing: 'keep',
-      resent: false,
+      sentAgoMs: -1,
       durable: false,
       batch: '',
     }
@@ -572,7 +572,7 @@ describe('hostile data of a reliable queue', () => {
     it(`hands out messages with a group whatever another program has written for their flag: ${JSON.stringify(flag)}`, async () => {
       const queue = await rig.queue({ config: [['grouped', flag]] })
       const { channel } = queue
-      const how = { channel, nowMs: NOW, existing: 'keep', resent: false, durable: false, batch: '', client: 'me' }
+      const how = { channel, nowMs: NOW, existing: 'keep', sentAgoMs: -1, durable: false, batch: '', client: 'me' }
       const items = ['x', 'g1,0,,,0,,', 'gpayload']
       expect(await run(rig.sender, add, queue.keys, { ...how, items })).to.deep.equal({ now: NOW, outcomes: [1] })
       await rig.redis.hset(queue.keys.config, 'grouped', flag.slice(0, 16))

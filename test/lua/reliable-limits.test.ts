@@ -376,7 +376,7 @@ describe('limits over all processes', () => {
           channel,
           nowMs: NOW,
           existing: 'replace',
-          resent: false,
+          sentAgoMs: -1,
           durable: false,
           batch: '',
           client: 'me',

@@ -119,7 +119,7 @@ describe('the scripts of the reliable queue at maxmemory', () => {
           client: 'me',
           nowMs: NOW,
           existing: 'keep',
-          resent: false,
+          sentAgoMs: -1,
           durable: false,
           batch: '',
           items: ['a', '0,,,,0,,', 'A'].map(raw),

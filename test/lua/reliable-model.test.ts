@@ -315,7 +315,7 @@ const add = fc
   .record({
     side,
     existing: fc.constantFrom('keep', 'keep', 'replace', 'postpone'),
-    resent: fc.nat({ max: 7 }).map((n) => n === 0),
+    sentAgoMs: fc.oneof({ weight: 7, arbitrary: fc.constant(-1) }, { weight: 1, arbitrary: fc.nat({ max: 40 }) }),
     /** It changes what is replicated, and nothing else. */
     durable: fc.boolean(),
     batch: fc.constantFrom(...BATCHES.map(() => ''), ...BATCHES),
@@ -336,8 +336,9 @@ const add = fc
       { maxLength: 4 },
     ),
   })
-  .map(({ side, existing, resent, durable, batch, items }): Draft => (world) => {
+  .map(({ side, existing, sentAgoMs, durable, batch, items }): Draft => (world) => {
     const { now } = world
+    const resent = sentAgoMs >= 0
     const [queue] = sides(world, side)
     const messages = items.map((item) => ({
       ...item,
@@ -358,7 +359,7 @@ const add = fc
           channel,
           nowMs: now,
           existing,
-          resent,
+          sentAgoMs,
           durable,
           batch,
           client: CLIENT,
@@ -395,9 +396,9 @@ const add = fc
           }
           const until = each.mark === '' || there ? 0 : (queue.once.get(each.mark) ?? 0)
           if (until > now) {
-            const firstVisible =
-              each.moment !== undefined ? visible : Math.min(now, until - each.markMs) + visible - now
-            return resent && (old !== undefined || visible === now || firstVisible <= now) ? 1 : -1
+            // all times of the model are within the slack of the script
+            const canBeOwn = visible === now || (each.moment === undefined && visible - now <= sentAgoMs)
+            return resent && (old !== undefined || canBeOwn) ? 1 : -1
           }
           const others = queue.items.size - (old === undefined ? 0 : 1)
           if (!there && others >= (setting(queue, 'maxSize') ?? Infinity)) return -2
@@ -546,7 +547,7 @@ const poll = fc
         }
         leave(world, queue, left.expired, 'expired')
         leave(world, queue, left.dead, 'dead')
-        const looks = now % 61 < 2 || (messages.length === 0 && now % 49 < 7)
+        const looks = now % 61 < 2 || (messages.length === 0 && now % 350 < 50)
         if (looks && !hasBatches) queue.config.delete('batched')
         if ((deadLettered > 0 || messages.length === 0) && dead !== null) dropDead(world, queue, dead, deadLettered)
         const next = paused ? null : earliestOf(queue)

@@ -12,7 +12,7 @@ import { raw, readable, senderOf, useRedis, type Bytes } from './support.js'
 
 export const NOW = 1_000_000
 /** When a poll that finds nothing looks for left records; when any poll does; when it looks for more. */
-export const [LOOK, BUSY_LOOK, NEXT_LOOK] = [NOW - 7, NOW - 27, NOW + 90]
+export const [LOOK, BUSY_LOOK, NEXT_LOOK] = [NOW - 7, NOW - 27, NOW + 300]
 export const MAX = Number.MAX_SAFE_INTEGER
 /** The longest visibility. */
 export const LONGEST = 365 * 86_400_000

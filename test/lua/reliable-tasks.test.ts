@@ -28,7 +28,7 @@ describe('messages of paused tasks', () => {
   const add = (queue: ReliableFixture, items: readonly Item[], nowMs = NOW, existing: 'keep' | 'replace' = 'keep') =>
     run(rig.sender, scripts.add, queue.keys, {
       // long ago, as a time before now is none
-      ...{ channel: queue.channel, nowMs: 1, existing, resent: false, durable: false, batch: '', client: 'me' },
+      ...{ channel: queue.channel, nowMs: 1, existing, sentAgoMs: -1, durable: false, batch: '', client: 'me' },
       items: items.flatMap(({ id, task, group = '', at = nowMs, priority = 0, ttl = '' }) => {
         const headers = task === undefined ? '' : JSON.stringify({ other: 'x', task })
         const place = group === '' ? priority : `g${group.length}`

@@ -310,7 +310,7 @@ describe('a wheel', () => {
     await clear()
   })
 
-  it('does not wait for the cancelled ids of a minute that another program lets begin early', async () => {
+  it('promotes a minute that another program lets begin early without a wait for its cancelled ids', async () => {
     const { clock, keys, gone, store, make, offer, step, deliver, clear } = await wheel()
     const [due = 0] = await store.offerTogether([make('far', 60 * MINUTE)])
     await rig.redis.zadd(keys.wheel, '-inf', Math.floor(due / MINUTE))

@@ -3,7 +3,7 @@ import { CommandError, ConnectionError, QueueFullError, type RedelayedError } fr
 import type { QueueHandle } from '../../src/queues/queue-handle.js'
 import type { PendingMessage } from '../../src/reliable/add-options.js'
 import { AddSender } from '../../src/reliable/add-sender.js'
-import type { ReliableStore } from '../../src/store/reliable-store.js'
+import { FIRST_ADD, type ReliableStore } from '../../src/store/reliable-store.js'
 
 const NOTHING = Buffer.alloc(0)
 const [ADDED, FULL, PAUSED, LATE, BEHIND, CLOSED] = [1, -2, -4, -3, -6, -7]
@@ -19,8 +19,9 @@ async function sent(ids: string[], ...answers: (Error | number[])[]) {
   const resent: boolean[] = []
   const store = {
     keys: { messages: 'messages' },
-    add: async (page: readonly unknown[], how: { readonly resent: boolean }) => {
-      resent.push(how.resent)
+    add: async (page: readonly unknown[], how: { readonly sentAgoMs: number }) => {
+      resent.push(how.sentAgoMs !== FIRST_ADD)
+      expect(how.sentAgoMs).to.be.within(FIRST_ADD, 5_000)
       const answer = answers.shift() ?? page.map(() => ADDED)
       if (answer instanceof Error) throw answer
       return { now: 5, outcomes: answer }

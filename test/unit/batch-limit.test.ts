@@ -49,14 +49,31 @@ describe('BatchLimit', () => {
     expect(limit.value).to.be.within(500, 2_000)
   })
 
-  it('stays near 2 ms a script when there is more to move for an hour', async () => {
+  for (const [what, each, entries] of [
+    ['quick', 0.002, 100_000],
+    ['slow', 0.6, 2_000],
+  ] as const)
+    it(`stays near 2 ms a script when there is more to move for an hour, also after each measurement, with ${what} entries`, async () => {
+      const clock = new FakeClock()
+      const limit = new BatchLimit(clock)
+      drain(limit, 1, each, 0.2)
+      drain(limit, entries, each, 0.2)
+      for (let minute = 0; minute < 60; minute++) {
+        await clock.advance(60_000)
+        expect(Math.max(...drain(limit, entries, each, 0.2))).to.be.at.most(Math.max(4.1, 11 * each))
+      }
+    })
+
+  it('goes on with its limit after a measurement', async () => {
     const clock = new FakeClock()
     const limit = new BatchLimit(clock)
-    for (let minute = 0; minute < 60; minute++) {
-      const worked = drain(limit, 100_000, 0.002, 0.2).slice(5, -1)
-      expect(Math.max(...worked)).to.be.at.most(4.1)
-      await clock.advance(60_000)
-    }
+    drain(limit, 100_000, 0.002, 0.2)
+    const before = limit.value
+    await clock.advance(60_000)
+    limit.observe({ moved: 1, workedUs: 0 }, 0.2)
+    expect(limit.value, 'measures').to.equal(1)
+    limit.observe({ moved: 1, workedUs: 0 }, 0.2)
+    expect(limit.value).to.equal(before)
   })
 
   it('does not grow while there is little to move', () => {

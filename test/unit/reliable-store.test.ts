@@ -43,7 +43,7 @@ const pollReply = (...ids: Buffer[]): unknown => [
 describe('ReliableStore', () => {
   it('refuses a reply to other messages than those that were added', async () => {
     const two = [messageOf(1), messageOf(2)]
-    const how = { existing: 'keep', resent: false, batch: '' } as const
+    const how = { existing: 'keep', sentAgoMs: -1, batch: '' } as const
     for (const outcomes of [[], [1], [1, 1, 1]]) {
       const { store } = storeOf(() => [Buffer.from('5'), ...outcomes])
       expect(await rejection(store.add(two, how))).to.include({ code: 'ERR_INTERNAL' })

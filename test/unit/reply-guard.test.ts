@@ -316,7 +316,7 @@ describe('the guard of replies', () => {
     }
   })
 
-  it('lets the end of all subscriptions pass, whose channels are not asked for', () => {
+  it('accepts the acknowledgements of an UNSUBSCRIBE without channels', () => {
     const made = connection({ subscribed: true, commands: ['unsubscribe'], channels: [] })
       .guard()
       .open()

@@ -371,16 +371,17 @@ describe('the consumer of a sharded queue', () => {
       expect(await outcome(consumer.drain(1))).to.equal(refused)
     })
 
-    it('a read of the lists asks no more after two connection errors, and the next one asks the others first', async () => {
-      const { shards, consumer, outcome } = setUp(4)
-      for (const shard of shards.slice(0, 3)) shard.broken = cut
+    it('a read of the lists asks no more after two slow connection errors, and the next one asks the others first', async () => {
+      const { shards, consumer, clock, outcome } = setUp(4)
       shards[3]!.list.push('a')
       const asked: number[] = []
       for (const [at, shard] of shards.entries()) {
         const drain = shard.drain.bind(shard)
-        shard.drain = (max) => {
+        shard.drain = async (max) => {
           asked.push(at)
-          return drain(max)
+          if (at === 3) return drain(max)
+          clock.jump(500)
+          throw cut
         }
       }
       expect(await outcome(consumer.drain(1))).to.equal(cut)
@@ -389,11 +390,13 @@ describe('the consumer of a sharded queue', () => {
       expect(asked.slice(2)).to.deep.equal([2, 3])
     })
 
-    it('a read of the lists goes on after other errors, which cost no time', async () => {
-      const { shards, consumer } = setUp(4)
-      for (const shard of shards.slice(0, 3)) shard.broken = new WrongTypeError()
-      shards[3]!.list.push('a')
-      expect(await consumer.drain(1)).to.deep.equal(['a'])
+    it('a read of the lists goes on after any number of quick errors', async () => {
+      for (const error of [cut, new WrongTypeError()]) {
+        const { shards, consumer } = setUp(4)
+        for (const shard of shards.slice(0, 3)) shard.broken = error
+        shards[3]!.list.push('a')
+        expect(await consumer.drain(1)).to.deep.equal(['a'])
+      }
     })
 
     it('elements that cannot be put back are kept for the next call, and retried after growing delays', async () => {

@@ -59,7 +59,7 @@ export class ChangeReader {
   readonly #params: ReaderParams
   /** The last entry that was read. */
   #after = BEGINNING
-  /** The last such entry whose id is not ahead of the clock: where a reader without a group goes on when its place was wrong. */
+  /** The last entry that was read and whose id was not ahead of the clock: a reader without a group goes on after it if `#after` is wrong. */
   #sound = BEGINNING
   /** The queue's epoch when the place of a reader without a group was last found or checked. */
   #epoch = ''

@@ -150,7 +150,8 @@ export class Repeats {
         throw thrown
       })
       if (result === 1) this.#noteSkipped(name, skipped)
-      if (result === 0) this.#catchUp.giveBack(missedOf(ticks)) // where the time was wrong, the next poll after a second tries again
+      // another process changed the schedule, or the time was wrong: then the next poll, a second later, computes the ticks again
+      if (result === 0) this.#catchUp.giveBack(missedOf(ticks))
       if (result >= 0) return
       const room = -1 - result
       const ids = ticks.slice(room).map(({ at }) => tickId(name, at))

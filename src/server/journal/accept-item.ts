@@ -13,7 +13,7 @@ export interface AcceptItem<T> extends Omit<AddItem<T>, 'deduplicate'> {
   readonly isDrawn?: boolean
 }
 
-/** As long as the queue keeps a mark of `deduplicate`. */
+/** The longest `forMs` of the queue's `deduplicate`, `MAX_MARK_MS` of the library. */
 const MOST_ONCE_MS = 365 * 86_400_000
 
 const OPTIONS = [

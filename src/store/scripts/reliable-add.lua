@@ -31,7 +31,8 @@
 -- ARGV[1] channel   text     announces when messages become visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
 -- ARGV[3] existing  text     the policy for existing ids: 'keep', 'replace', or 'postpone'
--- ARGV[4] resent    flag     whether an earlier attempt may have been carried out: then equal messages under these ids are the caller's
+-- ARGV[4] sentAgoMs  integer  how many milliseconds ago the caller sent the first attempt, which may have been carried out: then equal
+--   messages under these ids are the caller's; -1 if this is the first one
 -- ARGV[5] durable   flag     whether the caller waits for durability: a WAIT covers writes only, and a script that changes nothing would
 --   seem durable at once
 -- ARGV[6] client    text     the caller
@@ -44,11 +45,13 @@
 --   -6 the groups have left too many changes unread, -7 the batch is closed, -8 batches cannot be counted: a key is of another type
 local messages, deliveries, failures, config, once, inFlight, ticks = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.config, KEYS.once, KEYS.inFlight, KEYS.ticks
 local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
-local channel, existing, resent, durable = ARGV.channel, ARGV.existing, ARGV.resent == '1', ARGV.durable == '1'
+local channel, existing, sentAgo, durable = ARGV.channel, ARGV.existing, tonumber(ARGV.sentAgoMs), ARGV.durable == '1'
+local resent = sentAgo >= 0
+local SENT_SLACK_MS = 10000 -- this attempt can have been on its way for so long since the caller counted `sentAgo`
 local changes, client, batchName = KEYS.changes, ARGV.client, ARGV.batch
 local MAX = 9007199254740991
 local TOGETHER = 10
-local LONGEST_MARK, DAY_MS = 31536000000, 86400000 -- 365 days, as in src/store/new-message.ts; no clock is further ahead than a day
+local LONGEST_MARK, DAY_MS = 31536000000, 86400000 -- 365 days, as in src/store/new-message.ts; a clock that is ahead is taken to be ahead by less than a day
 
 -- include shared/milliseconds.lua
 
@@ -141,14 +144,13 @@ local function markedUntil(mark)
   return untilMs > now and untilMs <= latestMark and untilMs
 end
 
--- Whether an earlier attempt can have set this mark although its message has no record: a consumer must have been able to get the
--- message, after `delayMs` or at its time, since then.
-local function canBeGone(detail, untilMs)
-  local delayMs = detail.visible - now
-  if delayMs <= 0 then return true end
+-- Whether the caller's first attempt can have set this mark although its message has no record: then the mark was set since that attempt
+-- was sent, and a consumer can have had the message since.
+local function canBeOwn(detail, untilMs)
   local onceMs = detail.marked - now
-  local markedAt = untilMs - onceMs
-  return not detail.isDated and markedAt + delayMs <= now
+  local markedAt, delayMs = untilMs - onceMs, detail.visible - now
+  if markedAt < now - sentAgo - SENT_SLACK_MS then return false end
+  return delayMs <= 0 or not detail.isDated and delayMs <= sentAgo
 end
 
 -- When a message becomes visible: after a delay, or at a time not before now.
@@ -301,7 +303,7 @@ local function add(id, record, detail, body)
   if detail.marked then
     local untilMs = not isThere and markedUntil(detail.mark)
     if untilMs then
-      local isOwn = resent and (record or canBeGone(detail, untilMs))
+      local isOwn = resent and (record or canBeOwn(detail, untilMs))
       return leave(isOwn and 1 or -1)
     end
     if detail.isMarkTooLate then return -3 end

@@ -245,9 +245,9 @@ end
 -- also in a poll that finds nothing, so that old dead letters are dropped without a new one
 local dropped
 if deadLettered > 0 or handed == 0 then dropped = dropDead(config, dead, deadLettered, now) end
--- The search for records whose message or place was deleted. One poll of about thirty looks, and of those that found nothing one of
--- seven: in the first 7 ms of 49, so that it can plan the next look, which is about 50 ms later at least.
-local search = {isDue = groups.looks or handed == 0 and now % 49 < 7, found = 0, again = now - now % 49 + 98}
+-- The search for records whose message or place was deleted: by about one poll of thirty, and of those that found no message by one of
+-- seven, in the first 50 ms of 350. So a search that found some can plan the next one, although the poll for it comes late.
+local search = {isDue = groups.looks or handed == 0 and now % 350 < 50, found = 0, again = now - now % 350 + 350}
 if left or dropped or search.isDue and settings.keepCompleted then
 -- include shared/batches.lua
 

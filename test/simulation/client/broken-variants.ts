@@ -86,7 +86,7 @@ export const BROKEN_CLIENTS: readonly Fault[] = [
   {
     what: 'a repeated add does not say that it is one',
     firstSeed: 69,
-    changes: [replace('AddSender', 'resent: $isRepeated', 'resent: false')],
+    changes: [replace('AddSender', 'isRepeated ? $ago : FIRST_ADD', 'FIRST_ADD')],
   },
   {
     what: 'a connection whose reply is overdue is not given up',

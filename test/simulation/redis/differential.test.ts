@@ -118,7 +118,7 @@ function* calls(random: () => number): Generator<Call> {
       ]).flat()
       yield call(reliable.add, {
         existing: pick('keep', 'replace', 'postpone'),
-        resent: pick(true, false),
+        sentAgoMs: pick(-1, 0, 60),
         durable: pick(true, false),
         batch: pick('', '', 'b'),
         items,

@@ -1,7 +1,7 @@
--- A step of reliable-poll.lua, which some polls take: looks at some records, at random, whose message or place another program has
--- deleted. Counts out messages of batches that the queue does not have any more, so that their batches finish. Gives records of completed
--- messages and of finished batches their places back, by their times, so that they are removed in their turn. The functions return how
--- many they found: with any there can be more. A script finds `PAGES` times `FEW` of a kind at most.
+-- A step of reliable-poll.lua, which some polls take: it looks at some records, at random, whose message or place another program may have
+-- deleted. Messages of batches that the queue does not have any more count as removed, so that their batches finish. Records of completed
+-- messages and of finished batches get their places back, by their times, so that scripts remove them in their turn. The functions return
+-- how many they found: with any there can be more. A script finds `PAGES` times `FEW` of a kind at most.
 local PAGES, FEW = 2, 16
 
 -- Calls `look`, which returns whether a record is such a one, for a page of fields; for another page while most are.

@@ -19,8 +19,7 @@ local function writeMeta(expires, limit, headers, group)
 end
 
 -- Moves the expiry of a message as much as its visibility, from `before` to `visible`. A message that would have become visible only
--- after its expiry, as a long delay of a negative acknowledgement makes it, has no time to live left to keep: its expiry stays, or
--- becomes `least` if that is later. Returns when it expires, if ever.
+-- after its expiry, such as after a long delay of a negative acknowledgement, keeps its expiry, or gets `least` if that is later. Returns when it expires, if ever.
 local function shiftExpiry(messages, id, before, visible, least)
   local record = redis.call('HGET', messages, id)
   local expires, limit, headers, rest, group = readMeta(record or '\0')

@@ -1,6 +1,6 @@
--- How many messages a queue has, before `coming` new ones are added. If these records would be more than `most`, and fewer ids are in a
--- schedule or in flight, these count: a record without a place, which another program wrote or whose place it deleted, is never
--- delivered, and would fill the queue for ever. Also returns whether the places count.
+-- How many messages a queue has, before `coming` new ones are added: the number of records, or, where the records would exceed `most`,
+-- the number of places in schedules and in flight if that is less. A record without a place, which another program wrote or whose place
+-- it deleted, is never delivered, and would fill the queue for ever. Also returns whether the places count.
 local function sizeOf(messages, zsets, coming, most)
   local records, places = redis.call('HLEN', messages), 0
   if records + coming <= most then return records, false end
