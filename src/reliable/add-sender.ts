@@ -146,7 +146,9 @@ export class AddSender<T> implements AddRoute {
       const error = earlierSentAt !== undefined ? asAfterUnknown(toRedelayed(thrown)) : toRedelayed(thrown)
       // the script may have added some of them before it failed
       if (page.length > 1 && how.existing !== 'postpone' && mayConcernOne(error))
-        return (await Promise.all(page.map((message) => this.#sendPage([message], how, earlierSentAt ?? startedAt)))).flat()
+        return (
+          await Promise.all(page.map((message) => this.#sendPage([message], how, earlierSentAt ?? startedAt)))
+        ).flat()
       return page.map(() => copyOf(error))
     }
   }

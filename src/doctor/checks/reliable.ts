@@ -87,7 +87,9 @@ function checkTimes(name: string, timesAhead: TimesAhead): Finding[] {
       ? [`${counted(completed, 'message is', 'messages are')} completed more than an hour from now`]
       : []),
     ...(batches > 0 ? [`${counted(batches, 'batch', 'batches')} finished more than an hour from now`] : []),
-    ...(dead > 0 ? [`${counted(dead, 'dead letter is', 'dead letters are')} not visible for more than 365 days from now`] : []),
+    ...(dead > 0
+      ? [`${counted(dead, 'dead letter is', 'dead letters are')} not visible for more than 365 days from now`]
+      : []),
     ...(marks > 0
       ? [`${counted(marks, 'mark of a deduplication ends', 'marks of deduplications end')} in more than 366 days`]
       : []),
@@ -100,7 +102,9 @@ function checkTimes(name: string, timesAhead: TimesAhead): Finding[] {
 /** Whether each record has the message or the place that it belongs to. */
 function checkLeftRecords(name: string, { messages, batches, completed }: LeftRecords): Finding[] {
   const parts = [
-    ...(messages > 0 ? [`${counted(messages, 'message', 'messages')} that batches wait for and the queue does not have`] : []),
+    ...(messages > 0
+      ? [`${counted(messages, 'message', 'messages')} that batches wait for and the queue does not have`]
+      : []),
     ...(batches > 0 ? [`${counted(batches, 'finished batch', 'finished batches')} without a place`] : []),
     ...(completed > 0 ? [`${counted(completed, 'completed message', 'completed messages')} without a place`] : []),
   ]
