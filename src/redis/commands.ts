@@ -4,11 +4,14 @@ import { RELIABLE_PREFIX } from '../keys.js'
 import type { CallOptions, Command, CommandArg, Resend, Sender } from '../store/sender.js'
 import type { Settings } from '../options.js'
 import { atMost } from '../timing/pause.js'
+import { asUnknown, isRepeatable, mayBeCarriedOut } from './call-errors.js'
+import { CallTime } from './call-time.js'
 import { KeptCommands } from './kept-commands.js'
 import { bytesReadOf } from './replies/progress.js'
 import { brokenAt, isRefusedByReplica, translateError } from './replies/server-errors.js'
 import { tooOldForReliable } from './connections/server-version.js'
 import { noConnectionYet, whereAndWhy, type Topology } from './topology/topology.js'
+import { writeTogether } from './write-together.js'
 
 /** The most retries of a command while one connection after the other breaks. */
 const MAX_RETRIES = 3
@@ -28,21 +31,18 @@ interface Failed {
 export class Commands implements Sender {
   readonly #topology: Topology
   readonly #connectTimeout: number
-  /** The time limit of a call, within which a retry must begin. */
-  readonly #limit: number
+  readonly #time: CallTime
   #underWay = 0
   #operations = 0
   #idle: (() => void) | undefined
   #closed = false
-  /** When a shutdown began, by the monotonic clock. */
-  #shutdownAt = Infinity
   readonly #kept: KeptCommands
 
   constructor(topology: Topology, { connectTimeout, commandTimeout }: Settings) {
     this.#topology = topology
     this.#connectTimeout = connectTimeout
-    this.#limit = connectTimeout + commandTimeout
-    this.#kept = new KeptCommands(this.#limit, () => topology.address)
+    this.#time = new CallTime(connectTimeout + commandTimeout)
+    this.#kept = new KeptCommands(this.#time.limitMs, () => topology.address)
     topology.watch?.watchFor({
       oldest: () => this.#kept.oldest,
       onForgotten: () => this.#kept.endAll(`the connection to Redis at ${topology.address} broke`),
@@ -59,34 +59,21 @@ export class Commands implements Sender {
    * can no longer be carried out. Waits for another connection, within the time limit of a call that began then.
    */
   async maySendAgain(key: string, startedAt: number, waitMs = 0): Promise<boolean> {
-    while (this.isInTime(startedAt, waitMs) && this.#mayRepeat('undoes')) {
+    while (this.#time.isInTime(startedAt, waitMs) && this.#time.mayRepeat('undoes')) {
       await this.#topology.commands()
       const asked = this.#limited(this.#topology.isOver(key, startedAt)).catch(() => 'unreachable' as const)
-      const isOver = await atMost(this.#msLeft(startedAt, waitMs), asked)
-      if (isOver !== 'unreachable') return isOver === true && this.isInTime(startedAt, waitMs)
+      const isOver = await atMost(this.#time.leftMs(startedAt, waitMs), asked)
+      if (isOver !== 'unreachable') return isOver === true && this.#time.isInTime(startedAt, waitMs)
       const recovering = this.#topology.recover()
       if (recovering === undefined || this.#closed) return false
-      await atMost(this.#msLeft(startedAt, waitMs), recovering)
+      await atMost(this.#time.leftMs(startedAt, waitMs), recovering)
     }
     return false
   }
 
-  /** Whether a call that began at `startedAt` may begin another attempt; `waitMs`: how long each may wait for replicas or the disk. */
+  /** See `CallTime.isInTime`. */
   isInTime(startedAt: number, waitMs = 0): boolean {
-    return performance.now() - startedAt < this.#limit + waitMs
-  }
-
-  /**
-   * After a shutdown has begun, calls are repeated for one more time limit only. Calls without `resend` are exempt: they are repeated only
-   * if they were certainly not carried out, and one of them may be putting a taken element back.
-   */
-  #mayRepeat(resend: CallOptions['resend']): boolean {
-    return resend === undefined || performance.now() - this.#shutdownAt < this.#limit
-  }
-
-  /** The remaining time of a call; Node's timers can be a millisecond early. */
-  #msLeft(startedAt: number, waitMs = 0): number {
-    return Math.max(0, startedAt + this.#limit + waitMs - performance.now()) + 1
+    return this.#time.isInTime(startedAt, waitMs)
   }
 
   /** See `Topology.connected`. */
@@ -111,12 +98,12 @@ export class Commands implements Sender {
     const continues = options?.continues === true
     let client: Redis | Cluster | undefined
     try {
-      const connected = continues ? this.#connectedBy(startedAt) : this.#topology.commands()
+      const connected = continues ? this.#connectedInTime(startedAt) : this.#topology.commands()
       client = connected instanceof Promise ? await connected : connected
       if (this.#topology.age.seemsTooOld && isReliable(args)) client = await this.#unlessTooOld(startedAt, continues)
       if (!client.isCluster) writeTogether(client as Redis)
       const reply = client.callBuffer(command, ...args)
-      return await (continues ? this.#answeredBy(startedAt, client, reply) : this.#limited(reply, startedAt))
+      return await (continues ? this.#answeredInTime(startedAt, client, reply) : this.#limited(reply, startedAt))
     } catch (thrown) {
       return await this.#again({ thrown, client, command, args, resend: options?.resend, startedAt, continues })
     } finally {
@@ -183,7 +170,7 @@ export class Commands implements Sender {
 
   /** A shutdown has begun: calls go on, but are repeated only within the time limit of a call from now on. */
   beginShutdown(): void {
-    this.#shutdownAt = performance.now()
+    this.#time.beginShutdown()
   }
 
   /** Refuses new commands, and resolves when those in flight have ended. */
@@ -207,50 +194,39 @@ export class Commands implements Sender {
   }
 
   /** The connection for the rest of a call; rejects with the outcome `not-applied` when the time of the call is over. */
-  #connectedBy(startedAt: number): Promise<Redis | Cluster> {
+  #connectedInTime(startedAt: number): Promise<Redis | Cluster> {
     const late = (): ConnectionError =>
-      new ConnectionError(`no connection within ${this.#limit / 1000} s: ${whereAndWhy(this.#topology)}`, 'not-applied')
-    if (!this.isInTime(startedAt)) {
+      new ConnectionError(
+        `no connection within ${this.#time.limitMs / 1000} s: ${whereAndWhy(this.#topology)}`,
+        'not-applied',
+      )
+    if (!this.#time.isInTime(startedAt)) {
       const { address } = this.#topology
-      const over = `the ${this.#limit / 1000} s of the call were over before Redis at ${address} was asked again`
+      const over = `the ${this.#time.limitMs / 1000} s of the call were over before Redis at ${address} was asked again`
       return Promise.reject(new ConnectionError(over, 'not-applied'))
     }
-    return this.#byLimit(startedAt, async () => this.#topology.commands(), late)
+    return this.#time.settle(startedAt, async () => this.#topology.commands(), late)
   }
 
   /**
    * The reply to the rest of a call, within the limit of the call. If bytes have arrived on a connection of this client when that time is
    * over, the call waits on: the watchdog ends it when the connection falls silent.
    */
-  #answeredBy<T>(startedAt: number, client: Redis | Cluster, reply: Promise<T>): Promise<T> {
+  #answeredInTime<T>(startedAt: number, client: Redis | Cluster, reply: Promise<T>): Promise<T> {
     if (this.#topology.watch !== undefined) return this.#limited(reply, startedAt)
     const redis = client as Redis
     const before = bytesReadOf(redis)
     const late = (): ConnectionError =>
       new ConnectionError(
-        `Redis at ${this.#topology.address} has not answered within ${this.#limit / 1000} s`,
+        `Redis at ${this.#topology.address} has not answered within ${this.#time.limitMs / 1000} s`,
         'unknown',
       )
-    return this.#byLimit(
+    return this.#time.settle(
       startedAt,
       () => reply,
       late,
       () => bytesReadOf(redis) === before,
     )
-  }
-
-  /** Settles as the promise of `begin`, or rejects when the time of a call is over and `isSilent` is true then. */
-  async #byLimit<T>(
-    startedAt: number,
-    begin: () => Promise<T>,
-    late: () => ConnectionError,
-    isSilent = (): boolean => true,
-  ): Promise<T> {
-    let timer: NodeJS.Timeout | undefined
-    const limit = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => isSilent() && reject(late()), this.#msLeft(startedAt))
-    })
-    return Promise.race([begin(), limit]).finally(() => clearTimeout(timer))
   }
 
   /** Sends commands; resolves with the client and one result or error per command, even if none could be sent. */
@@ -260,13 +236,13 @@ export class Commands implements Sender {
   ): Promise<[client: Redis | Cluster | undefined, replies: unknown[]]> {
     let client: Redis | Cluster | undefined
     try {
-      client = await (continues ? this.#connectedBy(startedAt) : this.#topology.commands())
+      client = await (continues ? this.#connectedInTime(startedAt) : this.#topology.commands())
       if (this.#topology.age.seemsTooOld && commands.some(([, args]) => isReliable(args)))
         client = await this.#unlessTooOld(startedAt, continues)
       const pipeline = client.pipeline()
       for (const [command, args] of commands) pipeline.callBuffer(command, ...args)
       const sent = pipeline.exec()
-      const results = await (continues ? this.#answeredBy(startedAt, client, sent) : this.#limited(sent, startedAt))
+      const results = await (continues ? this.#answeredInTime(startedAt, client, sent) : this.#limited(sent, startedAt))
       const replies = commands.map((_, index) => {
         const [error, result] = results?.[index] ?? [new Error('the pipeline gave no reply'), undefined]
         return error === null ? result : this.#errorOf(error)
@@ -306,13 +282,13 @@ export class Commands implements Sender {
       if (!mayRepeat || this.#closed) throw error
       try {
         const isRest = continues && !isDemoted // after a failover the call may take longer
-        client = await (isRest ? this.#connectedBy(startedAt) : this.#topology.commands())
+        client = await (isRest ? this.#connectedInTime(startedAt) : this.#topology.commands())
         // if the wait took too long, the next round ends the call
-        if (!isDemoted && !this.isInTime(startedAt)) continue
+        if (!isDemoted && !this.#time.isInTime(startedAt)) continue
         const reply = client.callBuffer(command, ...args)
-        if (isRest) return await this.#answeredBy(startedAt, client, reply)
-        const isLast = this.#shutdownAt < Infinity // the shutdown waits for it
-        return await this.#limited(reply, isLast ? Math.max(startedAt, this.#shutdownAt) : undefined)
+        if (isRest) return await this.#answeredInTime(startedAt, client, reply)
+        const isLast = this.#time.shutdownAt < Infinity // the shutdown waits for it
+        return await this.#limited(reply, isLast ? Math.max(startedAt, this.#time.shutdownAt) : undefined)
       } catch (again) {
         thrown = again
       }
@@ -325,14 +301,14 @@ export class Commands implements Sender {
     last: RedelayedError,
     retries: { left: number },
   ): Promise<boolean> {
-    if (this.#closed || !this.isInTime(startedAt)) return false
+    if (this.#closed || !this.#time.isInTime(startedAt)) return false
     const recovering = this.#topology.recover()
     // silent nodes may be asked for the slots one after the other
-    const since = resend === undefined ? startedAt : Math.min(startedAt, this.#shutdownAt)
-    const msLeft = this.#mayRepeat(resend) ? this.#msLeft(since) : 0
+    const since = resend === undefined ? startedAt : Math.min(startedAt, this.#time.shutdownAt)
+    const msLeft = this.#time.mayRepeat(resend) ? this.#time.leftMs(since) : 0
     if (recovering !== undefined) await atMost(msLeft, recovering)
     else if (retries.left-- === 0) return false
-    if (!this.#mayRepeat(resend)) return false
+    if (!this.#time.mayRepeat(resend)) return false
     return resend !== 'undoes' || !mayBeCarriedOut(last) || (await this.#isOver(args, startedAt))
   }
 
@@ -358,8 +334,8 @@ export class Commands implements Sender {
    * another one by then.
    */
   async #unlessTooOld(startedAt: number, continues: boolean): Promise<Redis | Cluster> {
-    if (await this.#topology.age.isTooOld(this.#msLeft(startedAt))) throw tooOldForReliable()
-    return continues ? this.#connectedBy(startedAt) : this.#topology.commands()
+    if (await this.#topology.age.isTooOld(this.#time.leftMs(startedAt))) throw tooOldForReliable()
+    return continues ? this.#connectedInTime(startedAt) : this.#topology.commands()
   }
 
   #leave(): void {
@@ -374,45 +350,4 @@ function isReliable(args: readonly CommandArg[]): boolean {
     if (typeof arg === 'string' && arg.startsWith(RELIABLE_PREFIX)) return true
   }
   return false
-}
-
-/**
- * Sends the commands of one turn in few writes, because with many callers the writes cost most; not in a single
- * write, so that the server runs the first commands while later ones are still being encoded.
- */
-function writeTogether({ stream }: Redis): void {
-  if (stream === undefined) return
-  if (stream.writableCorked === 0) {
-    stream.cork()
-    process.nextTick(uncork, stream)
-  } else if (stream.writableLength > WRITE_BYTES) {
-    stream.uncork()
-    stream.cork()
-  }
-}
-
-const WRITE_BYTES = 4_096
-
-function uncork(stream: Redis['stream']): void {
-  stream.uncork()
-}
-
-function mayBeCarriedOut(error: RedelayedError): boolean {
-  return error instanceof ConnectionError && error.outcome !== 'not-applied'
-}
-
-/** The error with the outcome `unknown`: an earlier attempt may have been carried out, even if a later one was not sent or was refused. */
-function asUnknown(error: RedelayedError, address: string): RedelayedError {
-  if (error instanceof ConnectionError && error.outcome === 'unknown') return error
-  const isRefused = !(error instanceof ConnectionError)
-  const why = isRefused ? `the connection to Redis at ${address} broke, and a repetition failed: ` : ''
-  return new ConnectionError(why + error.message, 'unknown', { cause: error })
-}
-
-/**
- * Whether a failed command may be sent again: if it met a closing socket or may be repeated, but not after a failed wait for a connection.
- */
-function isRepeatable(thrown: unknown, error: RedelayedError, resend: Resend | undefined): boolean {
-  if (thrown === error || !(error instanceof ConnectionError)) return false
-  return resend !== undefined || error.outcome === 'not-applied'
 }

@@ -1,9 +1,4 @@
-import { backoffDelay, type Backoff } from '../timing/backoff.js'
-
-/** The wait after a failure. */
-const BACKOFF: Backoff = { baseMs: 100, maxMs: 5_000 }
-/** After a temporary refusal, `BUSY` above all. Constant, because the server's free moments can be short. */
-const BRIEF: Backoff = { baseMs: 250, maxMs: 250 }
+import { AFTER_BRIEF_REFUSAL, AFTER_FAILURE, backoffDelay, type Backoff } from '../timing/backoff.js'
 
 /** After this many scripts in a row that found due entries and changed nothing, each further script waits longer. */
 const MAX_STUCK = 10
@@ -146,7 +141,7 @@ export function transition(state: DueState, event: DueEvent, moment: Moment): St
     case 'failed': {
       const failures = state.failures + 1
       const failed = { ...state, isLeader: false, failures }
-      return backOff(failed, event.isBrief ? BRIEF : BACKOFF, failures, moment)
+      return backOff(failed, event.isBrief ? AFTER_BRIEF_REFUSAL : AFTER_FAILURE, failures, moment)
     }
   }
 }
@@ -207,7 +202,7 @@ function afterReply(state: DueState, reply: DueReply, moment: Moment): Step {
   const renew = isLeader && state.deadline !== Infinity && state.deadline <= next
   const stuck = reply.isStuck ? state.stuck + 1 : 0
   const after = { ...state, isLeader, subscribers, renew, stuck, failures: 0 }
-  if (stuck > MAX_STUCK) return backOff(after, BACKOFF, stuck - MAX_STUCK, moment)
+  if (stuck > MAX_STUCK) return backOff(after, AFTER_FAILURE, stuck - MAX_STUCK, moment)
   // the earlier of the two: a time announced while the script ran may be newer than its reply
   const deadline = Math.min(state.deadline, next)
   return state.again ? runScript(after, deadline <= moment.now, deadline) : arm(after, deadline, moment)

@@ -1,6 +1,6 @@
 import { isBrief } from '../redis/replies/server-errors.js'
 import { ConnectionError, isOfShutdown, toError } from '../errors.js'
-import { backoffDelay } from '../timing/backoff.js'
+import { AFTER_BRIEF_REFUSAL, AFTER_FAILURE, backoffDelay } from '../timing/backoff.js'
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { PrefetchBuffer } from '../queues/context.js'
@@ -16,9 +16,6 @@ const QUIET_MS = 100
 const WORKS_MS = 50
 /** How much earlier than the others a shard gets its wait if its elements were put back, or if it is asked first. */
 const HEAD_START_MS = 5
-const BACKOFF = { baseMs: 100, maxMs: 5_000 }
-/** After a temporary refusal: the server's free moments can be short. */
-const BRIEF = { baseMs: 250, maxMs: 250 }
 /** The most shards that may keep one `drain` waiting for an error, and the least time that counts as waiting. */
 const MOST_SLOW_FAILURES = 2
 const SLOW_FAILURE_MS = 500
@@ -265,7 +262,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     shard.refusal = error
     shard.failed = true
     shard.failures++
-    const backoff = isBrief(error) ? BRIEF : BACKOFF
+    const backoff = isBrief(error) ? AFTER_BRIEF_REFUSAL : AFTER_FAILURE
     shard.retryAt = this.#clock.now() + backoffDelay(backoff, shard.failures, this.#params.random())
     this.#retry.lower(shard.retryAt)
     if (this.#shards.every(({ failed }) => failed)) {
@@ -291,7 +288,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     this.#headStart.clear()
     this.#retry.clear()
     const failures = this.#returnFailures
-    const wait = failures === 0 ? LINGER_MS : backoffDelay(BACKOFF, failures, this.#params.random())
+    const wait = failures === 0 ? LINGER_MS : backoffDelay(AFTER_FAILURE, failures, this.#params.random())
     this.#linger.replace(this.#clock.now() + wait)
   }
 

@@ -2,16 +2,14 @@ import type { Redis } from 'ioredis'
 import { ConnectionError } from '../../errors.js'
 import { backgroundClock, type Clock } from '../../timing/clock.js'
 import { noteRunId } from './predecessors.js'
+import { ServerTruce, TRUCE_MS } from './server-truce.js'
+import { ServerTurns } from './server-turns.js'
 
 /** For this long after a change of the server, the client refuses connections that lead elsewhere, instead of following them. */
 const SETTLE_MS = 5_000
-/** What was seen is forgotten when no connection has led elsewhere for this long. */
-const QUIET_MS = 60_000
-/** The number of observations that show that several servers take turns. A single failover causes one at most. */
-const ENOUGH = 2
 /**
  * While servers take turns: after more than this many refused connections in a row the client follows the server to which all of them led.
- * If they led to several, or after more than `MOST_MOVES` moves of the connection for commands, it stops comparing the servers.
+ * If they led to several, or after more than `MOST_MOVES` moves of the connection for commands, it begins a truce.
  */
 const MOST_REFUSED = 15
 const MOST_MOVES = 5
@@ -20,11 +18,8 @@ const MOST_MOVES = 5
  * one that has fewer.
  */
 const MOST_FOLLOWS = 1
-/**
- * The client then compares them again when no connection has led elsewhere for `QUIET_MS`, or after this time in any case. If it stops
- * comparing within this time again, the quiet must last twice as long.
- */
-const IGNORE_MS = 3_600_000
+/** How long the client does not repeat its warning. */
+const WARN_MS = TRUCE_MS
 
 interface OneServerParams {
   /** The address, for errors. */
@@ -40,36 +35,35 @@ interface OneServerParams {
 /**
  * The server process of all connections of a client that are meant for one master. An address can lead to another server than before, while
  * the old one lives on and keeps its connections: a wait at one server would never get what calls add at the other one. So all connections
- * follow the newest one, until servers that come back after they were left show that a balancer leads to several in turns: then they stay
- * at one. See decision 0048.
+ * follow the newest one; where servers take turns behind the address the connections stay at one of them; during a truce all are used. See
+ * decision 0048.
  */
 export class OneServer {
   readonly #params: OneServerParams
   readonly #clock: Clock
+  readonly #turns: ServerTurns
+  readonly #truce: ServerTruce
   readonly #open = new Map<Redis, string>()
+  /** The server that all connections follow; during a truce, the server of the newest connection. */
   #runId: string | undefined
   #movedAt = -Infinity
-  /** The servers to which connections led in the last minute while the client had connections to another server. */
-  readonly #seen = new Set<string>()
-  /** Those that have counted since the last change of the server: each counts once, however many connections lead there. */
-  readonly #counted = new Set<string>()
-  #evidence = 0
+  #warnedAt = -Infinity
+  /** The refused connections in a row, and where they led. */
   #refused = 0
   readonly #refusedTo = new Set<string>()
+  /** How often the client moved and followed while servers took turns. */
   #moves = 0
   #follows = 0
-  #strayedAt = -Infinity
-  #warnedAt = -Infinity
-  #isIgnored = false
-  #ignoredAt = -Infinity
-  #comparedAgainAt = -Infinity
-  #quietMs = QUIET_MS
-  #timer: unknown
-  #isClosed = false
 
   constructor(params: OneServerParams) {
     this.#params = params
     this.#clock = params.clock ?? backgroundClock
+    this.#turns = new ServerTurns(this.#clock)
+    this.#truce = new ServerTruce(
+      this.#clock,
+      () => this.#turns.strayedAt,
+      () => this.#compare(),
+    )
   }
 
   /** The server process of the newest connection. */
@@ -80,12 +74,11 @@ export class OneServer {
   /** The connection for commands has been opened: calls must not wait for a connection, so the other ones follow it. */
   lead(redis: Redis, runId: string | undefined): void {
     if (runId === undefined) return
-    const isElsewhere = this.#isElsewhere(runId)
-    if (isElsewhere && this.#isUsed()) {
-      this.#stray(runId)
-      if (this.#isMixed && ++this.#moves > MOST_MOVES) this.#ignore()
+    if (this.#leadsElsewhere(runId)) {
+      this.#noteStray(runId)
+      if (this.#turns.areSeen && ++this.#moves > MOST_MOVES) this.#beginTruce()
     }
-    this.#enter(redis, runId, isElsewhere)
+    this.#enter(redis, runId)
   }
 
   /**
@@ -95,29 +88,27 @@ export class OneServer {
    */
   join(redis: Redis, runId: string | undefined): void {
     if (runId === undefined) return
-    const isElsewhere = this.#isElsewhere(runId)
-    if (isElsewhere && this.#isUsed()) {
-      this.#stray(runId)
-      if (this.#isMixed && this.#isRefusedTooOften(runId)) {
-        if (this.#refusedTo.size > 1 || ++this.#follows > MOST_FOLLOWS) this.#ignore()
+    if (this.#leadsElsewhere(runId)) {
+      this.#noteStray(runId)
+      if (this.#turns.areSeen && this.#isRefusedTooOften(runId)) {
+        if (this.#refusedTo.size > 1 || ++this.#follows > MOST_FOLLOWS) this.#beginTruce()
         else this.#forgetTurns()
       }
-      const isSettling = this.#isMixed || this.#clock.now() - this.#movedAt < SETTLE_MS
-      if (isSettling && !this.#isIgnored) throw this.#refusal()
+      const isSettling = this.#turns.areSeen || this.#clock.now() - this.#movedAt < SETTLE_MS
+      if (isSettling && !this.#truce.isOn) throw this.#refusal()
     }
-    this.#enter(redis, runId, isElsewhere)
+    this.#enter(redis, runId)
   }
 
   close(): void {
-    this.#isClosed = true
-    this.#clock.clearTimeout(this.#timer)
+    this.#truce.close()
   }
 
-  #enter(redis: Redis, runId: string, isElsewhere: boolean): void {
-    const hasMoved = isElsewhere && !this.#isIgnored
+  #enter(redis: Redis, runId: string): void {
+    const hasMoved = this.#runId !== undefined && this.#runId !== runId && !this.#truce.isOn
     if (hasMoved && this.#isUsed()) {
       this.#movedAt = this.#clock.now()
-      this.#counted.clear()
+      this.#turns.onMoved()
     }
     this.#refused = 0
     this.#refusedTo.clear()
@@ -130,8 +121,9 @@ export class OneServer {
     if (hasMoved) this.#params.onMoved()
   }
 
-  #isElsewhere(runId: string): boolean {
-    return this.#runId !== undefined && this.#runId !== runId
+  /** Whether a connection leads to another server while connections to the client's server are open. */
+  #leadsElsewhere(runId: string): boolean {
+    return this.#runId !== undefined && this.#runId !== runId && this.#isUsed()
   }
 
   /** Whether connections to the server are open: otherwise it has been restarted, or another one has replaced it for good. */
@@ -139,23 +131,11 @@ export class OneServer {
     return [...this.#open.values()].includes(this.#runId ?? '')
   }
 
-  get #isMixed(): boolean {
-    return this.#evidence >= ENOUGH
-  }
-
-  /** Notes a connection that leads elsewhere. A server that comes back after it was left is evidence, and so is each one beyond two. */
-  #stray(runId: string): void {
-    const now = this.#clock.now()
-    if (now - this.#strayedAt > QUIET_MS) this.#forget()
-    this.#strayedAt = now
-    if (this.#isIgnored) return
-    this.#seen.add(this.#runId ?? '')
-    const isBack = this.#seen.has(runId)
-    this.#seen.add(runId)
-    if (this.#counted.has(runId)) return
-    this.#counted.add(runId)
-    if (!isBack && this.#seen.size <= 2) return
-    if (++this.#evidence !== ENOUGH || now - this.#warnedAt < IGNORE_MS) return
+  /** Notes a connection that leads elsewhere, and warns as soon as servers are known to take turns. */
+  #noteStray(runId: string): void {
+    if (this.#turns.areOver) this.#forget()
+    const now = (this.#turns.strayedAt = this.#clock.now())
+    if (this.#truce.isOn || !this.#turns.note(runId, this.#runId ?? '') || now - this.#warnedAt < WARN_MS) return
     this.#warnedAt = now
     this.#warn('the client keeps its connections at one of them')
   }
@@ -165,27 +145,14 @@ export class OneServer {
     return ++this.#refused > MOST_REFUSED
   }
 
-  #ignore(): void {
-    const now = this.#clock.now()
-    this.#quietMs = now - this.#comparedAgainAt < IGNORE_MS ? Math.min(2 * this.#quietMs, IGNORE_MS) : QUIET_MS
-    this.#isIgnored = true
-    this.#ignoredAt = now
+  #beginTruce(): void {
     this.#forget()
-    this.#endIgnoring()
+    this.#truce.begin()
     this.#warn('the client uses all of them for up to an hour, so that takes and announcements can miss messages')
   }
 
-  /** Compares the servers again as soon as the turns are over. The other connections then follow the newest one. */
-  #endIgnoring(): void {
-    if (this.#isClosed) return
-    const now = this.#clock.now()
-    const endsAt = Math.min(this.#strayedAt + this.#quietMs, this.#ignoredAt + IGNORE_MS)
-    if (now < endsAt) {
-      this.#timer = this.#clock.setTimeout(() => this.#endIgnoring(), endsAt - now)
-      return
-    }
-    this.#isIgnored = false
-    this.#comparedAgainAt = now
+  /** Compares the servers again after a truce. The other connections then follow the newest one. */
+  #compare(): void {
     if (!this.#isUsed()) this.#runId = [...this.#open.values()].at(-1) ?? this.#runId // the newest one may have ended
     if ([...this.#open.values()].some((runId) => runId !== this.#runId)) this.#params.onMoved()
   }
@@ -196,10 +163,9 @@ export class OneServer {
   }
 
   #forgetTurns(): void {
-    this.#seen.clear()
-    this.#counted.clear()
+    this.#turns.forget()
     this.#refusedTo.clear()
-    this.#evidence = this.#refused = 0
+    this.#refused = 0
   }
 
   #refusal(): ConnectionError {

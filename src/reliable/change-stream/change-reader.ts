@@ -10,7 +10,7 @@ import {
 } from '../../errors.js'
 import type { QueueHandle } from '../../queues/queue-handle.js'
 import type { Reader, ReliableChangeStore, StreamEntry } from '../../store/reliable-change-store.js'
-import { backoffDelay } from '../../timing/backoff.js'
+import { AFTER_FAILURE, backoffDelay } from '../../timing/backoff.js'
 import { pause, unlessAborted } from '../../timing/pause.js'
 import { TurnTime } from '../../timing/turn-time.js'
 import { batchOf, isOfClock } from './change-batch.js'
@@ -20,7 +20,6 @@ import type { ChangeBatch } from './change.js'
 /** How long a reader waits after an empty read: doubling, from the first to the last. */
 const FIRST_WAIT_MS = 10
 const LAST_WAIT_MS = 250
-const BACKOFF = { baseMs: 100, maxMs: 5_000 }
 /** The most that one script reads. */
 const PAGE = { count: 100, bytes: 1024 * 1024 }
 /** The most entries taken over at once: they can be of any size. */
@@ -256,7 +255,7 @@ export class ChangeReader {
     }
     const { handle } = this.#params
     handle.context.hub.emit('error', handle.withQueueName(thrown))
-    await this.#pause(backoffDelay(BACKOFF, ++this.#failures, Math.random()))
+    await this.#pause(backoffDelay(AFTER_FAILURE, ++this.#failures, Math.random()))
   }
 
   /** Awaits a reply; the signal ends the reader also while the server is silent. */

@@ -1,4 +1,5 @@
-import type { TopicQueues, Topics } from '../topics/topics.js'
+import type { TopicQueues } from '../topics/known-topics.js'
+import type { Topics } from '../topics/topics.js'
 import { runScript, type ScriptRunner } from '../run-script.js'
 import type { CountCommands } from './agenda-counts.js'
 import { dueKeysOf } from './reliable-keys.js'

@@ -1,4 +1,5 @@
-import type { TopicQueues, Topics } from '../topics/topics.js'
+import type { TopicQueues } from '../topics/known-topics.js'
+import type { Topics } from '../topics/topics.js'
 import { inFlightKeyOf } from './reliable-keys.js'
 
 /** The command of an ioredis client that this class sends. */

@@ -1,7 +1,7 @@
 import { pause } from '../pause.js'
 import type { ScriptRunner } from '../run-script.js'
 import type { Topic } from '../topics/topic.js'
-import type { TopicQueues } from '../topics/topics.js'
+import type { TopicQueues } from '../topics/known-topics.js'
 import { countQueue, sumOfShards, type QueueCounts } from './queue-counts.js'
 
 export interface TopicSample extends QueueCounts {

@@ -1,41 +1,26 @@
-import { sql as raw } from 'kysely'
-import type { JournalDatabase, SqlTransaction } from '../database/database.js'
-import { toBytes, toText, EMPTY, type Bytes } from '../database/tables.js'
-import { applyChange, isNewer, type ChangeTime, type Draft } from './apply-change.js'
+import type { JournalDatabase } from '../database/database.js'
+import { toText } from '../database/tables.js'
+import { applyChange, type ChangeTime, type Draft } from './apply-change.js'
 import { JOURNAL_GROUP, type AttachedQueue } from './attached-queue.js'
+import { clearDrafts, removeClearedRows } from './cleared.js'
+import { DraftRows } from './draft-rows.js'
+import { flowOf, idsOf, timeOf, upToClear, withoutRestored } from './journal-batches.js'
 import type { ChangeReading, JournalBatch, JournalChange } from './journalled-queue.js'
+import { withoutKnown } from './known-content.js'
 import { idParts, type Position, type Positions } from './positions.js'
 import { QueueConfigs } from './queue-configs.js'
-import { isInFlow, MOST_CLIENT, Reread } from './reread.js'
-import type { LargeMessage } from './too-large.js'
-import { contentOf, groupColumn, headerColumns, STATE_COLUMNS, type FlowRow, type Row, type Writers } from './rows.js'
-import { StateWriter } from './state-writer.js'
+import { Reread } from './reread.js'
+import type { Row, Writers } from './rows.js'
+import { bySize, type LargeMessage } from './too-large.js'
 import { takeIn, unrecorded } from './unrecorded.js'
 
 /** The most entries read and written together. */
 const PAGE = 200
-/** The most ids in one SQL condition. */
-const IDS = 500
-/** The most messages whose contents are read from Redis together, because the stream lacks them: each can have 16 MiB. */
-const ASKED = 25
-/** A payload up to this size is read and compared, which is faster than writing it again. */
-const SMALL = 4_096
 /** The clock of a Redis that takes over can be ahead of its predecessor's, but by less than this. */
 const AHEAD_MS = 86_400_000
-/** The most rows cleared by one statement. */
-const CLEARED = 1_000
-
-const isSmall = raw<boolean>`state = 'accepted' and length(payload) <= ${raw.lit(SMALL)}`
-const SMALL_PAYLOAD = raw<Bytes | null>`case when ${isSmall} then payload end`.as('small_payload')
-const SMALL_HEADERS = raw<Bytes | null>`case when ${isSmall} then headers end`.as('small_headers')
-
-/** The columns that the drain does not read. */
-const NO_CONTENT: Pick<Row, 'headers' | 'biz_key' | 'payload'> = { headers: null, biz_key: null, payload: EMPTY }
 
 /** An entry of a stream. */
 type End = Pick<Position, 'epoch' | 'id' | 'digest'>
-
-type Content = Pick<Row, 'payload' | 'headers' | 'expires_at' | 'delivery_limit' | 'message_group'>
 
 /** How a drain ended: at the end of the stream, or because Redis has forgotten something. */
 export type Drained = { readonly changes: number; readonly hasForgotten: boolean }
@@ -61,7 +46,7 @@ export class Drain {
   readonly #positions: Positions
   readonly #writers: Writers
   readonly #reread: Reread
-  readonly #states: StateWriter
+  readonly #rows: DraftRows
   readonly #queues = new Map<string, AttachedQueue>()
   readonly #configs: QueueConfigs
   readonly #events: DrainEvents
@@ -84,7 +69,7 @@ export class Drain {
     this.#database = database
     this.#positions = positions
     this.#writers = writers
-    this.#states = new StateWriter(writers.states)
+    this.#rows = new DraftRows(database, writers)
   }
 
   /** From now on, a move from another queue to this one is written only after this queue was drained. */
@@ -145,7 +130,7 @@ export class Drain {
       const { id, digest = null } = batches.at(-1)?.position ?? {}
       // This is the queue's epoch when the page was read: later entries belong to it, or another epoch has begun.
       if (id === undefined && position.epoch === epoch) break
-      await this.#clear(attached, position.generation, batches[0], signal)
+      await removeClearedRows(this.#database, attached, position.generation, batches[0], signal)
       const end = id === undefined ? { ...position, epoch } : { epoch, id, digest }
       if (await this.#write(attached, position, end, batches)) {
         this.#know(attached, end)
@@ -240,12 +225,12 @@ export class Drain {
       // first, so that another instance waits here and then finds the position moved
       if (!(await this.#positions.advance(sql, attached.key, position, end))) return false
       const batches = await this.#reread.news(sql, attached.key, position.rereadUntil, page.flatMap(withoutRestored))
-      const { rows: known, accepted } = await this.#rowsOf(sql, attached, [...idsOf(batches)])
+      const { rows: known, accepted } = await this.#rows.read(sql, attached, [...idsOf(batches)])
       const drafts = new Map<string, Draft>()
       for (const [id, row] of known) drafts.set(id, { row, write: 'state-only' })
       for (const batch of batches) this.#apply(attached, position.generation, withoutKnown(batch, accepted), drafts)
       const touched = [...drafts].filter(([id, { row }]) => row !== known.get(id))
-      large = await this.#writeDrafts(sql, attached, known, touched)
+      large = await this.#rows.write(sql, attached, known, touched)
       await this.#writers.flow.write(sql, flowOf(attached, batches))
       return true
     })
@@ -277,284 +262,6 @@ export class Drain {
       if (draft !== undefined) drafts.set(change.id, draft)
     }
   }
-
-  /**
-   * Redis cleared all messages of the queue. There can be millions: their rows are written before the entry, in batches. After an
-   * interruption it is repeated with the entry, as it touches no row with a later change.
-   */
-  async #clear(
-    { key }: AttachedQueue,
-    generation: number,
-    batch: JournalBatch | undefined,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    if (batch === undefined || !hasClear(batch)) return
-    const time = { ...idParts(batch.position.id), generation, at: batch.at }
-    for (let after: Bytes | null = null; ;) {
-      signal?.throwIfAborted()
-      const rows: readonly { id: Bytes }[] = await this.#database.run((sql) => {
-        const query = sql
-          .selectFrom('redelayed_messages')
-          .select('id')
-          .where('queue', '=', key)
-          .where('state', '=', 'open')
-          .orderBy('id')
-          .limit(CLEARED)
-        return (after === null ? query : query.where('id', '>', after)).execute()
-      })
-      const ids = rows.map(({ id }) => id)
-      if (ids.length > 0)
-        await this.#database.run((sql) =>
-          sql
-            .updateTable('redelayed_messages')
-            .set(removedAt(time))
-            .where('queue', '=', key)
-            .where('id', 'in', ids)
-            .where('state', '=', 'open')
-            .where((is) =>
-              is.or([
-                is('generation', '<', generation),
-                is.and([is('generation', '=', generation), is('change_ms', '<', time.ms)]),
-                is.and([
-                  is('generation', '=', generation),
-                  is('change_ms', '=', time.ms),
-                  is('change_seq', '<', time.seq),
-                ]),
-              ]),
-            )
-            .execute(),
-        )
-      after = ids.at(-1) ?? null
-      if (ids.length < CLEARED) return
-    }
-  }
-
-  /** `accepted`: the contents of small messages that SQL had before Redis. */
-  async #rowsOf(
-    sql: SqlTransaction,
-    { key }: AttachedQueue,
-    ids: readonly string[],
-  ): Promise<{ readonly rows: Map<string, Row>; readonly accepted: Map<string, Content> }> {
-    const rows = new Map<string, Row>()
-    const accepted = new Map<string, Content>()
-    for (let from = 0; from < ids.length; from += IDS) {
-      const some = ids.slice(from, from + IDS).map(toBytes)
-      const query = sql
-        .selectFrom('redelayed_messages')
-        .select([...STATE_COLUMNS, SMALL_PAYLOAD, SMALL_HEADERS])
-        .where('queue', '=', key)
-        .where('id', 'in', some)
-      const found = await (this.#database.kind === 'sqlite' ? query : query.forUpdate()).execute()
-      for (const each of found) {
-        const id = toText(each.id)
-        const { small_payload: payload, small_headers: headers } = each
-        const { expires_at, delivery_limit, message_group } = each
-        if (payload !== null) accepted.set(id, { payload, headers, expires_at, delivery_limit, message_group })
-        // changes the object: copying each row would take longer than all the rest
-        rows.set(id, Object.assign(each, NO_CONTENT))
-      }
-    }
-    return { rows, accepted }
-  }
-
-  /**
-   * Resolves with the rows whose payloads are too large for the database: they must not keep later changes out of SQL. If only the payload
-   * is new, the row keeps the earlier one; otherwise it is deleted, because it describes an earlier message with this id.
-   */
-  async #writeDrafts(
-    sql: SqlTransaction,
-    attached: AttachedQueue,
-    known: ReadonlyMap<string, Row>,
-    drafts: readonly (readonly [id: string, draft: Draft])[],
-  ): Promise<readonly Row[]> {
-    const { mostBytes } = this.#database
-    const rowsWith = (...writes: Draft['write'][]): Row[] =>
-      drafts.filter(([, { write }]) => writes.includes(write)).map(([, { row }]) => row)
-    const { fitting: whole, large } = bySize(rowsWith('insert', 'replace'), mostBytes)
-    const earlier = withEarlierPayloads(drafts, large, mostBytes)
-    whole.push(...earlier.values())
-    const updated = new Set(rowsWith('replace'))
-    const cameWith = new Map(drafts.map(([id, draft]) => [id, draft.cameWith ?? 0]))
-    const states = [...rowsWith('state-only'), ...large.filter((row) => updated.has(row))]
-    const missing = drafts.filter(([, { write }]) => write === 'fetch-content' || write === 'fetch-all')
-    for (let from = 0; from < missing.length; from += ASKED) {
-      const some = missing.slice(from, from + ASKED)
-      const found: Row[] = []
-      const messages = await attached.queue.getAllRaw(some.map(([id]) => id))
-      some.forEach(([id, { row, write }], at) => {
-        const message = messages[at]
-        // a row without a payload makes no message; but a message that is gone from Redis needs none
-        if (message !== null && message !== undefined) {
-          const there = contentOf(message)
-          // Redis can be ahead of these changes; later changes then update the row again
-          found.push({ ...row, ...(write === 'fetch-all' ? there : pick(there)) })
-        } else if (known.has(id)) states.push(row)
-      })
-      const sized = bySize(found, mostBytes)
-      large.push(...sized.large)
-      await addFailures(attached, sized.fitting, cameWith)
-      await this.#writers.whole.write(sql, sized.fitting)
-    }
-    await addFailures(attached, whole, cameWith)
-    await this.#writers.whole.write(sql, whole)
-    await this.#states.write(sql, attached.key, states, known)
-    const old = large.filter((row) => known.has(toText(row.id)) && !updated.has(row) && !earlier.has(row))
-    if (old.length > 0)
-      await sql
-        .deleteFrom('redelayed_messages')
-        .where('queue', '=', attached.key)
-        .where(
-          'id',
-          'in',
-          old.map(({ id }) => id),
-        )
-        .execute()
-    return large
-  }
-}
-
-/**
- * The entries without restored messages: a restore put back the message exactly as SQL has it, so SQL needs no write. A row that changed
- * meanwhile is newer, and the restore removes final messages later.
- */
-function withoutRestored(batch: JournalBatch): JournalBatch[] {
-  const isOther = ({ change }: JournalChange): boolean => change !== 'restored'
-  if (batch.changes.every(isOther)) return [batch]
-  const changes = batch.changes.filter(isOther)
-  return changes.length === 0 ? [] : [{ ...batch, changes }]
-}
-
-/** For each row that is too large: a copy with the smallest earlier payload of the same page, if that fits. */
-function withEarlierPayloads(
-  drafts: readonly (readonly [id: string, draft: Draft])[],
-  large: readonly Row[],
-  most: number,
-): ReadonlyMap<Row, Row> {
-  const found = new Map<Row, Row>()
-  for (const [, { row, before }] of drafts)
-    if (before !== undefined && before.payload.length <= most && large.includes(row))
-      found.set(row, { ...row, payload: before.payload, headers: before.headers, biz_key: before.biz_key })
-  return found
-}
-
-function bySize<M extends { readonly payload: Uint8Array }>(
-  messages: readonly M[],
-  most: number,
-): { fitting: M[]; large: M[] } {
-  const fits = ({ payload }: M): boolean => payload.length <= most
-  return { fitting: messages.filter(fits), large: messages.filter((message) => !fits(message)) }
-}
-
-/**
- * SQL already has the content of accepted messages: if the first change of a message adds it to Redis with the same content, the content is
- * not written again. Removes each id of the batch from `accepted`, since only the first change of a message can match.
- */
-function withoutKnown(batch: JournalBatch, accepted: Map<string, Content>): JournalBatch {
-  if (accepted.size === 0) return batch
-  const changes = batch.changes.map((change): JournalChange => {
-    const known = accepted.get(change.id)
-    accepted.delete(change.id)
-    if (known === undefined || change.change !== 'added' || !isOf(change, known)) return change
-    return { ...change, payload: undefined }
-  })
-  return { ...batch, changes }
-}
-
-function isOf({ payload, headers, expiresAt, deliveryLimit, group }: JournalChange, known: Content): boolean {
-  return (
-    payload !== undefined &&
-    (expiresAt ?? null) === known.expires_at &&
-    (deliveryLimit ?? null) === known.delivery_limit &&
-    Buffer.compare(groupColumn(group) ?? EMPTY, known.message_group ?? EMPTY) === 0 &&
-    Buffer.compare(payload, known.payload) === 0 &&
-    Buffer.compare(headerColumns(headers).headers ?? EMPTY, known.headers ?? EMPTY) === 0
-  )
-}
-
-function idsOf(batches: readonly JournalBatch[]): ReadonlySet<string> {
-  return new Set(batches.flatMap(({ changes }) => changes.map(({ id }) => id)))
-}
-
-function hasClear({ changes }: JournalBatch): boolean {
-  return changes.some(({ change }) => change === 'cleared')
-}
-
-/** An entry that clears the queue is written alone: the entries before it are written first. */
-function upToClear(batches: readonly JournalBatch[]): readonly JournalBatch[] {
-  const at = batches.findIndex(hasClear)
-  return at < 0 ? batches : batches.slice(0, Math.max(1, at))
-}
-
-function removedAt({ at, generation, ms, seq }: ChangeTime): Partial<Row> {
-  return { state: 'removed', updated_at: at, generation, change_ms: ms, change_seq: seq }
-}
-
-function clearDrafts(drafts: Map<string, Draft>, time: ChangeTime): void {
-  for (const [id, draft] of drafts) {
-    if (draft.row.state === 'open' && !isNewer(draft.row, time))
-      drafts.set(id, { ...draft, row: { ...draft.row, ...removedAt(time) } })
-  }
-}
-
-/**
- * Adds the failures that a message came with, which the stream lacks: a dead letter has those of its queue, a restored message its earlier
- * ones. Only these are taken from Redis, as the stream has those of later attempts.
- */
-async function addFailures(
-  { queue, isForDeadLetters }: AttachedQueue,
-  rows: Row[],
-  cameWith: ReadonlyMap<string, number>,
-): Promise<void> {
-  const cameWithOf = (row: Row | undefined): number => cameWith.get(toText(row?.id ?? EMPTY)) ?? 0
-  const lastOf = (row: Row | undefined): number => (isForDeadLetters ? Infinity : cameWithOf(row))
-  // a dead letter that came with failures can have failed since
-  const isMissing = (row: Row | undefined): boolean =>
-    row?.failures === null ? lastOf(row) > 0 : cameWithOf(row) === Infinity
-  const places = [...rows.keys()].filter((at) => isMissing(rows[at]))
-  if (places.length === 0) return
-  const messages = await queue.getAllRaw(places.map((at) => toText(rows[at]?.id ?? EMPTY)))
-  places.forEach((at, n) => {
-    const message = messages[n]
-    const row = rows[at]
-    if (!row || !message) return
-    const failures = message.failures.filter(({ attempt }) => attempt <= lastOf(row))
-    rows[at] = { ...row, failures: contentOf({ ...message, failures }).failures }
-  })
-}
-
-/** The time of an entry, from its id in the stream. */
-function timeOf(batch: JournalBatch | undefined): number {
-  return batch === undefined ? Infinity : idParts(batch.position.id).ms
-}
-
-/** The columns that the changes do not have. */
-function pick({
-  headers,
-  biz_key,
-  payload,
-  expires_at,
-  delivery_limit,
-  message_group,
-}: ReturnType<typeof contentOf>): Partial<Row> {
-  return { headers, biz_key, payload, expires_at, delivery_limit, message_group }
-}
-
-const MOST_ERROR_BYTES = 2_000
-
-function flowOf({ key }: AttachedQueue, batches: readonly JournalBatch[]): FlowRow[] {
-  return batches.flatMap(({ at, client, changes }) =>
-    changes
-      .filter(({ change }) => isInFlow(change))
-      .map(({ id, change, attempt, error }) => ({
-        queue: key,
-        id: toBytes(id),
-        change,
-        at,
-        attempt: attempt ?? null,
-        client: client.slice(0, MOST_CLIENT),
-        error: error === undefined ? null : toBytes(error).subarray(0, MOST_ERROR_BYTES),
-      })),
-  )
 }
 
 function isAfter(id: string, other: string): boolean {

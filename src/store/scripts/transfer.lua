@@ -311,49 +311,29 @@ end
 if nextPromotion and (not following or tonumber(nextPromotion) < tonumber(following)) then following = nextPromotion end
 local due = tonumber(following)
 
--- Who leads: docs/decisions/0039. A lease of a length that the script never writes does not count: a clock was set.
-local client, leaseMs = ARGV.client, tonumber(ARGV.leaseMs)
-local leastLeaseMs, subscribersPerLeaseMs = tonumber(ARGV.leastLeaseMs), tonumber(ARGV.subscribersPerLeaseMs)
+-- include transfer/lead.lua
+
 local subscribers = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 0
-local worked = moved + malformed + negative + promoted > 0
-local leader, leaseUntil = 'none', 0
--- only the length of a lease, because another program can have written any size
-local lease = redis.pcall('GETRANGE', KEYS.leader, 0, 99)
-if type(lease) == 'string' then
-  local ends, holder = string.match(lease, '^(%d+) (.*)$')
-  ends = tonumber(ends)
-  if ends and ends > nowExact and ends <= nowExact + leaseMs then
-    leaseUntil = ends
-    leader = holder == client and 'self' or 'other'
-  end
-end
-local renews = ARGV.renew == '1' and leader == 'self' -- the followers know an earlier time than the lease
-local wanted = 0
-if due and due <= nowExact then
-  wanted = leaseMs
-elseif moved > 0 and subscribers > 1 then
-  wanted = math.min(leaseMs, math.max(leastLeaseMs, math.floor(subscribers / subscribersPerLeaseMs)))
-end
+local lease = readLease({
+  key = KEYS.leader, caller = ARGV.client,
+  longestMs = tonumber(ARGV.leaseMs), leastMs = tonumber(ARGV.leastLeaseMs), subscribersPerMs = tonumber(ARGV.subscribersPerLeaseMs),
+})
+local renews = ARGV.renew == '1' and lease.leader == 'self' -- the followers know an earlier time than the lease
+local hasWorked = moved + malformed + negative + promoted > 0
+local wanted = wantedMs(lease, due, moved, subscribers)
 local followersKnow = false -- they wait for long enough
-if wanted > 0 and leader ~= 'other' then
-  -- Half a lease is enough: the caller's next transfer may be that late.
-  if leader == 'self' and not renews and due and leaseUntil - math.max(due, nowExact) >= wanted / 2 then
-    followersKnow = true
-  else
-    leaseUntil = math.floor(nowExact) + wanted
-    -- if the server refuses this, the followers wait all the same
-    local taken = redis.pcall('SET', KEYS.leader, string.format('%.0f ', leaseUntil) .. client, 'PX', wanted)
-    leader = taken.ok and 'self' or 'none'
-  end
-elseif not worked then
-  followersKnow = leader == 'other' or leader == 'self' and not renews and due and due < leaseUntil
+if wanted > 0 and lease.leader ~= 'other' then
+  followersKnow = not renews and isLongEnough(lease, wanted, due)
+  if not followersKnow then takeLease(lease, wanted) end
+elseif not hasWorked then
+  followersKnow = lease.leader == 'other' or lease.leader == 'self' and not renews and due and due < lease.endsAt
 end
-local announced = due and math.max(due, leaseUntil) or nowExact + tonumber(ARGV.idleMs)
-if (worked or renews or ARGV.announce == '1') and not followersKnow and announced < 9007199254740992 then
+local announced = due and math.max(due, lease.endsAt) or nowExact + tonumber(ARGV.idleMs)
+if (hasWorked or renews or ARGV.announce == '1') and not followersKnow and announced < 9007199254740992 then
   redis.call('PUBLISH', channel, string.format('%.0f', math.floor(announced)))
 end
 return {
   moved, following or '', string.format('%.3f', nowExact), string.format('%.0f', lateness),
-  malformed, negative, subscribers, orderError, workedUs, leader, string.format('%.0f', leaseUntil),
+  malformed, negative, subscribers, orderError, workedUs, lease.leader, string.format('%.0f', lease.endsAt),
   orphans, quarantineError, postponed, largeHead, largeFirst, promoted, wheelError
 }
