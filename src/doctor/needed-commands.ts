@@ -89,6 +89,10 @@ export const NEEDED: readonly NeededGroup[] = [
     commands: [plain('CLUSTER|MYID')],
   },
   {
+    purpose: 'noticing that a connection is at another database, with a db other than 0',
+    commands: [plain('CLIENT|INFO')],
+  },
+  {
     purpose: 'deques',
     commands: [
       destination('LPUSH', 'x'),

@@ -136,7 +136,8 @@ describe('reliable-remove.lua', () => {
 
 describe('reliable-reschedule.lua', () => {
   const rig = useReliable()
-  const x = { id: 'x', at: NOW + 9, priority: 4, attempts: 2, failures: 'x\n', payload: 'X' }
+  const fresh = { id: 'x', at: NOW + 9, priority: 4, payload: 'X' }
+  const x = { ...fresh, attempts: 2, failures: 'x\n' }
   const held = { ...x, until: NOW + 1 }
 
   interface Case {
@@ -275,17 +276,34 @@ describe('reliable-reschedule.lua', () => {
         what: `lives as long after it is visible, with delay ${delayMs}`,
         before: having([
           { id: 'first', at: 1 },
-          { ...x, expires: NOW + 20, limit: 2, headers: 'h' },
+          { ...fresh, expires: NOW + 20, limit: 2, headers: 'h' },
         ]),
         delayMs,
         reply: at,
         after: having([
           { id: 'first', at: 1 },
-          { ...x, at, expires, limit: 2, headers: 'h' },
+          { ...fresh, at, expires, limit: 2, headers: 'h' },
         ]),
         published: [],
       }
     }),
+    ...[
+      { delayMs: 500, expires: NOW + 20 + 491 },
+      { delayMs: 0, expires: NOW + 20 },
+    ].map(({ delayMs, expires }): Case => ({
+      what: `loses no time to live between two attempts, with delay ${delayMs}`,
+      before: having([
+        { id: 'first', at: 1 },
+        { ...x, expires: NOW + 20 },
+      ]),
+      delayMs,
+      reply: NOW + delayMs,
+      after: having([
+        { id: 'first', at: 1 },
+        { ...x, at: NOW + delayMs, expires },
+      ]),
+      published: [],
+    })),
     ...[
       { at: MAX, delayMs: 0 },
       { at: NOW + 20, delayMs: 5 },

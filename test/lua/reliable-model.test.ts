@@ -171,7 +171,8 @@ function note(item: Item, now: number, text: string): void {
 function shiftExpiry(item: Item, visible: number, least = 0): void {
   if (item.expires === undefined) return
   const isLeft = item.at < item.expires
-  item.expires = isLeft ? Math.min(item.expires + visible - item.at, MAX) : Math.max(item.expires, least)
+  const later = item.delivery === undefined ? visible - item.at : Math.max(visible - item.at, 0)
+  item.expires = isLeft ? Math.min(item.expires + later, MAX) : Math.max(item.expires, least)
 }
 
 /** Whether no consumer can get it any more. */

@@ -3,8 +3,8 @@ import { ConnectionError } from '../../errors.js'
 
 /**
  * Refuses a connection that is at another database than its options say: after a wrong byte in its SELECT, all of its calls would succeed
- * in the other database, and nothing would report it. A server that refuses to answer is not compared: Redis before 6.2, a busy one, or one that gives the user no right to
- * `CLIENT INFO`. Asks nothing for database 0, for which ioredis sends no SELECT.
+ * in the other database, and nothing would report it. A server that refuses to answer is not compared: Redis before 6.2, a busy one, or one
+ * that gives the user no right to `CLIENT INFO`. Asks nothing for database 0, for which ioredis sends no SELECT.
  */
 export async function assertDatabase(redis: Redis): Promise<void> {
   const wanted = redis.options.db ?? 0

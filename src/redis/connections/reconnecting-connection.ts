@@ -221,6 +221,7 @@ export class ReconnectingConnection {
         redis.on('sentinelError', (error: Error) => (ofSentinel = error))
         await redis.connect()
         if (reason !== undefined) throw reason // such as a refused SELECT, after which ioredis would use database 0
+        // its question is sent first; if its answer is wrong, this connection is not used, whatever was prepared
         await Promise.all([assertDatabase(redis), this.#params.prepare?.(redis, () => opening.restart())])
         const isStale = this.#stale
         this.#stale = undefined // for this attempt only: otherwise an address with two names would be refused for ever

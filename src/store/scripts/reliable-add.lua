@@ -295,7 +295,7 @@ local function add(id, record, detail, body)
   local priority = detail.priority
   if isThere and existing == 'postpone' then
     if not priorityNow or (taken and visibleNow > now) then return leave(0) end
-    local expires = shiftExpiry(messages, id, visibleNow, detail.visible, detail.expires)
+    local expires = shiftExpiry(messages, deliveries, id, visibleNow, detail.visible, detail.expires)
     changeSchedule(priorityNow, taken, record, id, priorityNow, detail.visible, record)
     if log then noteChange(log, changeHead('r', nil, detail.score, priorityNow == GROUPED and 0 or priorityNow), id, expires) end
     return 3

@@ -1,25 +1,26 @@
 -- Give a message that no consumer has a new time, and perhaps a new priority.
 --
 -- KEYS[1] messages  hash  id -> record
--- KEYS[2] inFlight  zset  priority and id -> when its visibility ends, epoch ms
--- KEYS[3] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
--- KEYS[4] due0  zset  id -> when it is visible, epoch ms; priority 0
--- KEYS[5] due1  zset  id -> when it is visible, epoch ms; priority 1
--- KEYS[6] due2  zset  id -> when it is visible, epoch ms; priority 2
--- KEYS[7] due3  zset  id -> when it is visible, epoch ms; priority 3
--- KEYS[8] due4  zset  id -> when it is visible, epoch ms; priority 4
--- KEYS[9] due5  zset  id -> when it is visible, epoch ms; priority 5
--- KEYS[10] due6  zset  id -> when it is visible, epoch ms; priority 6
--- KEYS[11] due7  zset  id -> when it is visible, epoch ms; priority 7
--- KEYS[12] due8  zset  id -> when it is visible, epoch ms; priority 8
--- KEYS[13] due9  zset  id -> when it is visible, epoch ms; priority 9
--- KEYS[14] config  hash  the queue's settings
--- KEYS[15] changes  stream  the queue's changes
--- KEYS[16] due10  zset  id -> when it is visible, epoch ms; messages with a group
--- KEYS[17] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
--- KEYS[18] groupTurns  zset  group -> its turn
--- KEYS[19] groupWakes  zset  group -> when it can have a turn, epoch ms
--- KEYS[20] groups  hash  group -> its claims, and when they were
+-- KEYS[2] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
+-- KEYS[3] inFlight  zset  priority and id -> when its visibility ends, epoch ms
+-- KEYS[4] ticks  zset  name of a repeat -> when its next message has to be prepared, epoch ms
+-- KEYS[5] due0  zset  id -> when it is visible, epoch ms; priority 0
+-- KEYS[6] due1  zset  id -> when it is visible, epoch ms; priority 1
+-- KEYS[7] due2  zset  id -> when it is visible, epoch ms; priority 2
+-- KEYS[8] due3  zset  id -> when it is visible, epoch ms; priority 3
+-- KEYS[9] due4  zset  id -> when it is visible, epoch ms; priority 4
+-- KEYS[10] due5  zset  id -> when it is visible, epoch ms; priority 5
+-- KEYS[11] due6  zset  id -> when it is visible, epoch ms; priority 6
+-- KEYS[12] due7  zset  id -> when it is visible, epoch ms; priority 7
+-- KEYS[13] due8  zset  id -> when it is visible, epoch ms; priority 8
+-- KEYS[14] due9  zset  id -> when it is visible, epoch ms; priority 9
+-- KEYS[15] config  hash  the queue's settings
+-- KEYS[16] changes  stream  the queue's changes
+-- KEYS[17] due10  zset  id -> when it is visible, epoch ms; messages with a group
+-- KEYS[18] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
+-- KEYS[19] groupTurns  zset  group -> its turn
+-- KEYS[20] groupWakes  zset  group -> when it can have a turn, epoch ms
+-- KEYS[21] groups  hash  group -> its claims, and when they were
 --
 -- ARGV[1] channel   text     announces when messages become visible
 -- ARGV[2] nowMs     integer  the caller's clock, or -1 for the server's
@@ -68,7 +69,7 @@ elseif when ~= '' then
 end
 if visible > 9007199254740991 then return '-3' end
 announce({inFlight, KEYS.groupWakes, unpack(due, 1, 10)}, ticks, ARGV.channel, visible, now)
-local expires = shiftExpiry(messages, id, before, visible)
+local expires = shiftExpiry(messages, KEYS.deliveries, id, before, visible)
 local to = tonumber(ARGV.priority)
 if to < 0 or priority == GROUPED then to = priority end
 local group = priority == GROUPED and groupOf(messages, id)
