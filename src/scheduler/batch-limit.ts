@@ -11,10 +11,9 @@ const STEP = 4
 const MEASURED_MS = 60_000
 
 /**
- * How many entries one transfer may move. Where the server's clock moves during a script (Redis up to 7.0), the script itself stops in time
- * and the limit has no effect. Where it stands still (Valkey 8), the limit follows the duration of the last scripts: the time until their
- * replies less that of the quickest reply. Every minute a transfer of one entry measures that anew: the script's own time counts as the
- * network's in its reply.
+ * How many entries one transfer may move. Where scripts can measure time, the script itself stops in time and the limit has no effect. On
+ * Redis 7.2 and Valkey 7.2 they cannot, and the limit follows the duration of the last scripts: the time until their replies less that of
+ * the quickest reply. Every minute a transfer of one entry measures that anew: the script's own time counts as the network's in its reply.
  */
 export class BatchLimit {
   readonly #clock: Pick<Clock, 'now'>

@@ -34,7 +34,7 @@ export interface TransferReply {
   readonly subscribers: number
   /** The server's error about the order list; the script moved the messages regardless. */
   readonly orderError: string
-  /** How long the script ran by the server's clock; 0 if that stands still during a script. */
+  /** For how many microseconds the script worked, at most a second; 0 on a server whose scripts cannot measure that. */
   readonly workedUs: number
   /** The leader, which holds the lease of the queue; `none`: no client does. */
   readonly leader: 'self' | 'other' | 'none'

@@ -78,13 +78,13 @@ async function transferOf(
   return reply
 }
 
-/** Whether the server's clock moves while a script runs: on Redis up to 7.0 it does, on Valkey 8 not. */
-async function clockMoves(rig: Rig): Promise<boolean> {
+/** Whether scripts of the server can measure time: not on Redis 7.2 and Valkey 7.2. */
+async function canMeasure(rig: Rig): Promise<boolean> {
   const source = `
     local before = redis.call('TIME')
     for _ = 1, 100000 do redis.sha1hex('') end
     local after = redis.call('TIME')
-    return before[2] == after[2] and 0 or 1`
+    return (rawget(_G, 'os') or before[2] ~= after[2]) and 1 or 0`
   return (await rig.redis.eval(source, 0)) === 1
 }
 
@@ -422,11 +422,11 @@ describe('transfer.lua', () => {
         before: {
           timeouts: [
             [a, 1],
-            [b, '1e300'],
+            [b, '1e22'],
           ],
         },
-        reply: { moved: 1, next: 1e300, latenessMs: NOW - 1 },
-        after: { timeouts: [[b, '1.0000000000000001e+300']], destination: ['A'] },
+        reply: { moved: 1, next: 1e22, latenessMs: NOW - 1 },
+        after: { timeouts: [[b, '1e+22']], destination: ['A'] },
         published: [],
       },
       {
@@ -1071,7 +1071,7 @@ describe('transfer.lua', () => {
     for (const [count, what, entry, order] of LAYOUTS) {
       it(`of ${count} ${what} is moved piece by piece, each message once and in order`, async function () {
         this.timeout(60_000)
-        if (!(await clockMoves(rig))) this.skip() // there the client limits the entries: see batch-limit.test.ts
+        if (!(await canMeasure(rig))) this.skip() // there the client limits the entries: see batch-limit.test.ts
         const entries = Array.from({ length: count }, (_, n) => entry(String(n).padStart(8, '0'), `p${n}`))
         const queue = await rig.queue()
         await fill(queue, entries, order)
@@ -1283,7 +1283,7 @@ describe('transfer.lua', () => {
     })
 
     it('works for about its budget', async function () {
-      if (!(await clockMoves(own))) this.skip()
+      if (!(await canMeasure(own))) this.skip()
       const reversed = Array.from({ length: 3000 }, (_, n) => ordered(String(n).padStart(8, '0'), `p${n}`))
       const queue = await own.queue({
         timeouts: reversed.map((entry, n) => [entry, n] as const),

@@ -22,9 +22,7 @@ local score, after = ARGV.afterScore, ARGV.after
 local page, most, budget = tonumber(ARGV.page), tonumber(ARGV.bytes), tonumber(ARGV.budgetUs)
 local ordered, remove = ARGV.ordered == '1', ARGV.remove
 
--- include shared/microseconds.lua
-
-local started = microseconds()
+-- include shared/elapsed.lua
 
 -- include shared/entry-layout.lua
 -- include shared/next-step.lua
@@ -68,8 +66,7 @@ while examined < page and not over and not full do
       if inOrder then redis.call('LREM', order, 1, entry) end
       redis.call('ZREM', timeouts, entry)
       removed = removed + 1
-      local elapsed = microseconds() - started
-      full = full or elapsed < 0 or elapsed >= budget
+      full = full or elapsed() >= budget
     end
     if full then
       over = over and i + 1 == #entries

@@ -19,9 +19,7 @@ local SHORT = 1000 -- the longest order list that is walked for an unreadable en
 
 -- include shared/entry-layout.lua
 
--- include shared/microseconds.lua
-
-local started = microseconds()
+-- include shared/elapsed.lua
 
 local taken, bytes = {}, 0
 if ARGV.ordered == '0' then
@@ -38,8 +36,7 @@ if ARGV.ordered == '0' then
       redis.call('ZREM', timeouts, entry)
       taken[#taken + 1] = entry
       bytes = bytes + #entry
-      local elapsed = isWalked and microseconds() - started or 0
-      isOver = bytes >= most or elapsed < 0 or elapsed >= budget
+      isOver = bytes >= most or isWalked and elapsed() >= budget
       if isOver then break end
     end
     if isOver or #entries < step then break end

@@ -75,7 +75,7 @@ local dead = {messages = KEYS.deadMessages, failures = KEYS.deadFailures, due = 
 local MAX = 9007199254740991
 local PREPARE_MS = 1000 -- how long the caller has to prepare the next messages of repeats before another client is asked
 local LATER_MS = 60000 -- the wait before a retry of a step that a key of another type prevented
-local MOST = 1000 -- the most messages examined by one script, also if the clock stands still within scripts
+local MOST = 1000 -- the most messages examined by one script, also where scripts cannot measure time
 local BYTES = 1048576 -- the most bytes of records that one script reads, except for the first record
 local LONGEST = 65536 -- the longest name in a schedule
 local MOST_BACK = 100 -- the most messages that one script brings back
@@ -86,16 +86,13 @@ local MANY, LONG = 16, string.rep(' ', 65)
 local channel, token = ARGV.channel, ARGV.token
 local budget, want = tonumber(ARGV.budgetUs), tonumber(ARGV.count)
 
--- include shared/microseconds.lua
+-- include shared/elapsed.lua
 
-local started = microseconds()
 local nowExact = tonumber(ARGV.nowMs) >= 0 and tonumber(ARGV.nowMs) or started / 1000
 local now = math.floor(nowExact)
 
--- A clock that was set back ends the work.
 local function isOver()
-  local elapsed = microseconds() - started
-  return elapsed < 0 or elapsed >= budget
+  return elapsed() >= budget
 end
 
 -- include shared/names.lua

@@ -1,7 +1,6 @@
 -- Move due entries to the destination list, in the order of their due times and, within one millisecond, of their ids.
--- Works for about `budgetUs` and then returns, however many are left (by `limit` where the clock stands still in
--- scripts); each round of the loop is complete in itself, and the destination is pushed to first, so that an error
--- leaves everything not yet moved where it was.
+-- Works for about `budgetUs` and then returns, however many are left (by `limit` where scripts cannot measure time); each round of the loop
+-- is complete in itself, and the destination is pushed to first, so that an error leaves everything not yet moved where it was.
 -- An unreadable entry goes to the quarantine list and never stops the rest: the script does not walk a long order list for it.
 -- If the quarantine cannot take such an entry, the entry is due again an hour later.
 -- Then it promotes a part of the first bucket whose time has come. Messages due after the first message of a bucket wait for the bucket, so if the minute of
@@ -32,7 +31,7 @@
 --
 -- returns {moved, next due time or "", now in ms with fractions, lateness in ms of the most overdue entry moved,
 --   malformed entries set aside, entries with a negative due time set aside, subscribers of the channel,
---   the server's error about the order list or "", microseconds worked: 0 on servers whose clock stands still in a script,
+--   the server's error about the order list or "", microseconds worked: 0 where scripts cannot measure that,
 --   who leads: "self", "other" or "none", when that lease ends or 0, elements of the order list in no schedule set aside,
 --   the server's error about the quarantine list or "", malformed entries put off because the quarantine cannot take them,
 --   `largeHead` and `largeFirst` of the caller's next transfer, steps of promotions: elements and buckets, the server's error about the wheel or ""}
@@ -40,17 +39,15 @@ local timeouts, order, destination, quarantine, wheel = KEYS.timeouts, KEYS.orde
 local channel = ARGV.channel
 local budget, limit, most = tonumber(ARGV.budgetUs), tonumber(ARGV.limit), tonumber(ARGV.bytes)
 
--- include shared/microseconds.lua
+-- include shared/elapsed.lua
 
-local started = microseconds()
 local nowExact = started / 1000
 if tonumber(ARGV.nowMs) >= 0 then nowExact = tonumber(ARGV.nowMs) end
 local now = string.format('%.0f', math.floor(nowExact))
 
--- Microseconds left to work; a clock that was set back ends the work.
+-- Microseconds left to work.
 local function timeLeft()
-  local elapsed = microseconds() - started
-  return elapsed < 0 and 0 or budget - elapsed
+  return budget - elapsed()
 end
 
 -- include shared/entry-layout.lua
@@ -276,7 +273,7 @@ while mayHaveOrphans and largeFirst == '' and orphans < 100 and (orphans == 0 or
   orphans = orphans + 1
 end
 
-local workedUs = budget - timeLeft()
+local workedUs = math.min(elapsed(), 1000000)
 if promotes then
   promote()
   nothingDue, singleDue = false, false

@@ -9,6 +9,8 @@
 --   the user lacks
 local timeouts, wheel = KEYS.timeouts, KEYS.wheel
 
+-- include shared/elapsed.lua
+
 -- include shared/milliseconds.lua
 
 -- include shared/next-step.lua

@@ -327,8 +327,7 @@ local function recount(names)
   local unread, read, from = 0, 0, 0
   local isWhole = all <= FEW_CLAIMS or groups.looks or now % RARELY == 0 -- else only until each group is known to be full
   while from < all do
-    local elapsed = microseconds() - started
-    if left == 0 and not isWhole or elapsed < 0 or elapsed >= LONGER * budget then return end
+    if left == 0 and not isWhole or elapsed() >= LONGER * budget then return end
     local members, areCut = namesOf(COUNTED, function(many, rank) return redis.call('ZRANGE', inFlight, from + rank, from + rank + many - 1) end)
     local removed = 0
     for _, member in ipairs(members) do

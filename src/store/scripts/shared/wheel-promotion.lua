@@ -104,12 +104,8 @@ end
 -- Returns the number of elements and buckets done, the new first bucket, the server's error about a key, whether the first bucket is
 -- blocked, whether there may be more buckets after members that are not minutes, and whether the first bucket waits for its cancelled ids.
 local function promoteBuckets(timeouts, wheel, bucket, reached, now)
-  local time = redis.call('TIME')
-  local second, began = time[1], tonumber(time[2])
-  local limits = {now = now, elements = 200, bytes = 1048576, isOver = function()
-    local at = redis.call('TIME')
-    return at[1] ~= second or at[2] - began > 500
-  end}
+  local began = elapsed()
+  local limits = {now = now, elements = 200, bytes = 1048576, isOver = function() return elapsed() - began > 500 end}
   local done, problem = 0, ''
   redis.call('ZREM', wheel, '-') -- takes no memory: at maxmemory Redis refuses only the first write of a script
   while true do
