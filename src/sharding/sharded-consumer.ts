@@ -4,6 +4,7 @@ import { AFTER_BRIEF_REFUSAL, AFTER_FAILURE, backoffDelay } from '../timing/back
 import type { Clock } from '../timing/clock.js'
 import { DeadlineTimer } from '../timing/deadline-timer.js'
 import type { PrefetchBuffer } from '../queues/context.js'
+import { FailingShards } from './failing-shards.js'
 import type { ShardSource } from './shard-source.js'
 import { Surplus } from './surplus.js'
 import { WaiterQueue, type WaiterOptions } from '../queues/waiter-queue.js'
@@ -24,6 +25,8 @@ const MAX_SHARE = 10_000
 
 export interface ShardedConsumerParams<E> {
   readonly sources: readonly ShardSource<E>[]
+  /** The failing shards, where they outlast this consumer. */
+  readonly failing?: FailingShards
   /** The client's buffers; this consumer is among them while it waits or holds elements. */
   readonly buffers: Pick<Set<PrefetchBuffer>, 'add' | 'delete'>
   readonly clock: Clock
@@ -59,7 +62,7 @@ interface Shard<E> {
   attempt: Promise<void> | undefined
   /** Elements being put back; never rejects. Until it resolves nothing is taken from the shard, to keep the order. */
   returning: Promise<void> | undefined
-  /** Consecutive failures. */
+  /** Consecutive failures of waits. */
   failures: number
   retryAt: number
   /** Whether it failed since any shard served elements, or since all waiters were rejected because no shard works. */
@@ -83,6 +86,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   readonly #linger: DeadlineTimer
   readonly #retry: DeadlineTimer
   readonly #headStart: DeadlineTimer
+  readonly #failing: FailingShards
   readonly #surplus: Surplus<Shard<E>, E>
   /** Shards whose elements were put back: they are served first, or a slow consumer would only ever see the fastest shard. */
   readonly #owed = new Set<Shard<E>>()
@@ -96,6 +100,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   constructor(params: ShardedConsumerParams<E>) {
     this.#params = params
     this.#clock = params.clock
+    this.#failing = params.failing ?? new FailingShards()
     this.#surplus = new Surplus(params)
     this.#shards = params.sources.map((source, index) => ({
       index,
@@ -146,7 +151,8 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     const owed = [...this.#owed].slice(0, this.#waiters.wanted)
     for (const shard of owed) this.#owed.delete(shard)
     if (owed.length > 0 || this.#params.asksOneFirst !== true || this.#waits > 0) return owed
-    const [first] = this.#rotation().filter((shard) => !isSlow(shard) && shard.retryAt <= this.#clock.now())
+    const now = this.#clock.now()
+    const first = this.#turns().find(({ returning, retryAt }) => returning === undefined && retryAt <= now)
     return first === undefined ? [] : [first]
   }
 
@@ -157,16 +163,16 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
 
   /**
    * Takes up to `max` available elements, shard by shard, and stops at `maxBytes`; rejects if there are none and a shard could not be read.
-   * It asks no further shard after two slow connection errors, because each silent shard costs the limit of a call; the next calls ask the
-   * others first.
+   * It asks no further shard after two slow connection errors, because each silent shard costs the limit of a call.
    */
   async drain(max: number, maxBytes = Infinity): Promise<E[]> {
     this.#enter()
     await this.#quiet()
     const elements = this.#takeSurplus(max, maxBytes)
+    if (elements.length >= max) return elements
     let failure: Error | undefined
     let slowFailures = 0
-    for (const shard of this.#rotation()) {
+    for (const shard of this.#turns()) {
       await shard.returning
       elements.push(...this.#takeSurplus(max - elements.length, maxBytes - this.#bytesOf(elements))) // elements that could not be put back
       const left = maxBytes - this.#bytesOf(elements)
@@ -175,11 +181,12 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
       const askedAt = this.#clock.now()
       try {
         elements.push(...(await shard.source.drain(max - elements.length, left)))
-        shard.failures = 0
+        this.#failing.delete(shard.index)
       } catch (thrown) {
-        shard.failures++
+        const now = this.#clock.now()
+        this.#failing.add(shard.index, now, now - askedAt)
         failure ??= toError(thrown)
-        if (thrown instanceof ConnectionError && this.#clock.now() - askedAt >= SLOW_FAILURE_MS) slowFailures++
+        if (thrown instanceof ConnectionError && now - askedAt >= SLOW_FAILURE_MS) slowFailures++
       }
     }
     if (elements.length === 0 && failure !== undefined) throw failure
@@ -239,6 +246,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
       shard.refusal = undefined
       for (const each of this.#shards) each.failed = false
       shard.failures = 0
+      this.#failing.delete(shard.index)
       this.#deliver(shard, elements)
     } catch (thrown) {
       if (!signal.aborted) this.#onFailure(shard, toError(thrown))
@@ -262,6 +270,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     shard.refusal = error
     shard.failed = true
     shard.failures++
+    this.#failing.add(shard.index, this.#clock.now(), 0)
     const backoff = isBrief(error) ? AFTER_BRIEF_REFUSAL : AFTER_FAILURE
     shard.retryAt = this.#clock.now() + backoffDelay(backoff, shard.failures, this.#params.random())
     this.#retry.lower(shard.retryAt)
@@ -360,15 +369,19 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     }
   }
 
+  /** All shards in the order of `#rotation`, but the failing one that has its turn is the first. */
+  #turns(): Shard<E>[] {
+    const turn = this.#failing.takeTurn(this.#clock.now())
+    const isFirst = ({ index }: Shard<E>): boolean => index === turn
+    return this.#rotation().sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)))
+  }
+
   /** All shards, each first in its turn; failing or busy shards come last, so that they do not delay the others. */
   #rotation(): Shard<E>[] {
     const first = this.#turn
     this.#turn = (first + 1) % this.#shards.length
     const turned = [...this.#shards.slice(first), ...this.#shards.slice(0, first)]
-    return [...turned.filter((shard) => !isSlow(shard)), ...turned.filter(isSlow)]
+    const isSlow = ({ index, returning }: Shard<E>): boolean => this.#failing.has(index) || returning !== undefined
+    return turned.sort((a, b) => Number(isSlow(a)) - Number(isSlow(b)))
   }
-}
-
-function isSlow({ failures, returning }: Shard<unknown>): boolean {
-  return failures > 0 || returning !== undefined
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { ConnectionError, RedelayedError, ShutdownError, WrongTypeError } from '../../src/errors.js'
 import type { PrefetchBuffer } from '../../src/queues/context.js'
+import { FailingShards } from '../../src/sharding/failing-shards.js'
 import type { ShardSource } from '../../src/sharding/shard-source.js'
 import { ShardedConsumer } from '../../src/sharding/sharded-consumer.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -77,7 +78,7 @@ class FakeShard implements ShardSource<string> {
 const refused = new ConnectionError('refused', 'not-applied')
 const cut = new ConnectionError('cut', 'unknown')
 
-function setUp(count: number, more: { asksOneFirst?: boolean } = {}) {
+function setUp(count: number, more: { asksOneFirst?: boolean; failing?: FailingShards } = {}) {
   const clock = new FakeClock()
   const shards = Array.from({ length: count }, () => new FakeShard())
   const buffers = new Set<PrefetchBuffer>()
@@ -399,6 +400,63 @@ describe('the consumer of a sharded queue', () => {
       }
     })
 
+    /** Puts elements into all shards; the given ones answer their next calls with an error, after so many milliseconds. */
+    const failOnce = ({ shards, clock }: ReturnType<typeof setUp>, failing: readonly number[], ms: number) => {
+      for (const [at, shard] of shards.entries()) {
+        shard.list = Array.from({ length: 1_000 }, () => `${at}`)
+        const drain = shard.drain.bind(shard)
+        if (failing.includes(at)) {
+          shard.drain = async () => {
+            clock.jump(ms)
+            shard.drain = drain
+            throw cut
+          }
+        }
+      }
+    }
+
+    for (const failing of [[1], [1, 2], [0, 1, 2, 3]]) {
+      it(`reads of the lists reach shards that work again, although the others have elements, after ${failing.length} of 4 failed`, async () => {
+        const all = setUp(4)
+        failOnce(all, failing, 0)
+        const taken: string[] = []
+        for (let call = 0; call < 60; call++) {
+          taken.push(...(await all.consumer.drain(1).catch(() => [])))
+          await all.clock.advance(10)
+        }
+        for (const shard of failing) expect(taken.slice(-16)).to.include(`${shard}`)
+      })
+    }
+
+    it('reads of the lists spend at most a quarter of their time on silent shards while others have elements', async () => {
+      const { shards, consumer, clock } = setUp(4)
+      let silentMs = 0
+      const empty: number[] = []
+      shards[0]!.list = Array.from({ length: 20_000 }, () => 'a')
+      for (const shard of shards.slice(1)) {
+        shard.drain = async () => {
+          clock.jump(2_000)
+          silentMs += 2_000
+          throw cut
+        }
+      }
+      for (let call = 0; clock.now() < 100_000; call++) {
+        await consumer.drain(1).catch(() => empty.push(call))
+        await clock.advance(10)
+      }
+      expect(silentMs).to.be.within(10_000, 30_000)
+      expect(empty, 'only the call that finds out').to.have.length.at.most(1)
+    })
+
+    it('a consumer that knows the failing shards of another one asks the others first', async () => {
+      const failing = new FailingShards()
+      const [first, second] = [setUp(3, { failing }), setUp(3, { failing })]
+      failOnce(first, [0], 2_000)
+      failOnce(second, [], 0)
+      expect(await first.consumer.drain(1)).to.deep.equal(['1'])
+      expect([...(await second.consumer.drain(1)), ...(await second.consumer.drain(1))]).to.not.include('0')
+    })
+
     it('elements that cannot be put back are kept for the next call, and retried after growing delays', async () => {
       const { shards, take, clock, consumer, lost } = setUp(2)
       shards[0]!.list.push('a')
@@ -502,6 +560,21 @@ describe('the consumer of a sharded queue', () => {
       shards[1]!.list.push('b')
       shards[2]!.list.push('c')
       expect(await outcome(take())).to.have.length(1)
+    })
+
+    it('a shard that works again is asked first again, although the others have elements at once', async () => {
+      const { shards, take, clock } = setUp(3, { asksOneFirst: true })
+      for (const shard of shards) shard.list = Array.from({ length: 1_000 }, () => 'a')
+      shards[0]!.broken = refused
+      const first = take()
+      await clock.advance(5)
+      await first
+      shards[0]!.broken = undefined
+      for (let call = 0; call < 60; call++) {
+        await take()
+        await clock.advance(5)
+      }
+      expect(shards[0]!.waits.length).to.be.greaterThan(5)
     })
   })
 
