@@ -6,6 +6,7 @@ import type { ReliableMessage } from '../reliable/message.js'
 import type { Poller } from '../reliable/poller.js'
 import type { QueueRegistry } from '../scheduler/queue-registry.js'
 import { systemClock } from '../timing/clock.js'
+import { FailingShards } from './failing-shards.js'
 import { FirstConnection } from './first-connection.js'
 import { reliableSource, type HowToClaim } from './reliable-source.js'
 import type { ReliableShards } from './reliable-shards.js'
@@ -20,6 +21,8 @@ export class ShardedPolls<T> {
   readonly #polls: Pick<QueueRegistry<Poller>, 'isClosed'>
   /** The consumers by claim options, while any of their calls waits. */
   readonly #consumers = new Map<string, ShardedConsumer<ReliableMessage<T>>>()
+  /** Of all consumers, because a new one must not ask a silent shard first again. */
+  readonly #failing = new FailingShards()
   readonly #connection: FirstConnection
 
   constructor(
@@ -85,6 +88,7 @@ export class ShardedPolls<T> {
     }
     const consumer: ShardedConsumer<ReliableMessage<T>> = new ShardedConsumer({
       sources: this.#shards.queues.map((queue) => reliableSource(queue, how)),
+      failing: this.#failing,
       buffers,
       clock: systemClock,
       random: Math.random,
