@@ -77,6 +77,8 @@ local LONGEST_MARK, DAY_MS = 31536000000, 86400000 -- 365 days, as in src/store/
 
 -- include shared/groups.lua
 
+-- include shared/group-places.lua
+
 -- include shared/left-behind.lua
 
 -- include shared/size.lua
@@ -234,29 +236,28 @@ local function flush()
   if flushBatch then flushBatch() end
 end
 
+-- Returns its member in `order`, if it has a group.
 local function enterSchedule(priority, at, id, record)
   local _, _, _, _, group = readMeta(record)
   if priority ~= GROUPED or not group then
     redis.call('ZADD', due[priority + 1], string.format('%.0f', at), id)
-    return
+    return nil
   end
-  addToGroup(groups, group, at, id)
+  local _, place = addToGroup(groups, group, at, id)
   touch(group)
+  return place
 end
 
 -- Moves a message from where it waits or is claimed, if anywhere, to its new schedule. It is added first, so that after an error it is
--- not lost; one that waits in a group is found by its time, so it is removed first.
+-- not lost.
 local function changeSchedule(from, isTaken, record, id, to, at, newRecord)
   local _, _, _, _, group = readMeta(from == GROUPED and record or '')
-  if group and not isTaken then
-    takeFromGroup(groups, group, id)
-    if refreshGroup(groups, group) then publishSlot(messages, now) end
-  end
-  enterSchedule(to, at, id, newRecord)
-  if isTaken then
-    redis.call('ZREM', inFlight, memberOf(from, id))
-    if group and refreshGroup(groups, group, -1) then publishSlot(messages, now) end
+  local former = group and not isTaken and placeNow(groups, group, id)
+  local place = enterSchedule(to, at, id, newRecord)
+  if isTaken then redis.call('ZREM', inFlight, memberOf(from, id))
+  elseif former then leavePlace(groups, former, place, id)
   elseif from and from ~= GROUPED and from ~= to then redis.call('ZREM', due[from + 1], id) end
+  if group and refreshGroup(groups, group, isTaken and -1) then publishSlot(messages, now) end
 end
 
 local isLeft = false

@@ -68,6 +68,8 @@ local targetMessages, targetDue = KEYS.targetMessages, KEYS.targetDue
 
 -- include shared/groups.lua
 
+-- include shared/group-places.lua
+
 -- include shared/left-behind.lua
 
 -- include shared/has-batches.lua

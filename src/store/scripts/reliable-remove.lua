@@ -60,6 +60,8 @@ local alsoHeld = ARGV.alsoHeld == '1'
 
 -- include shared/groups.lua
 
+-- include shared/group-places.lua
+
 -- include shared/has-batches.lua
 
 local now = milliseconds(ARGV.nowMs)

@@ -80,6 +80,8 @@ local MOST_OFF_MS = 60000
 
 -- include shared/groups.lua
 
+-- include shared/group-places.lua
+
 -- include shared/left-behind.lua
 
 -- include shared/size.lua
@@ -124,65 +126,72 @@ local function touch(group)
   isTouched[group] = true
 end
 
-local function forget(id)
-  redis.call('HDEL', messages, id)
-  redis.call('HDEL', deliveries, id)
-  redis.pcall('HDEL', failures, id)
-  if log then noteChange(log, 'x,,,', id) end
-  if ended then ended[#ended + 1] = id end
-end
-
 local function isToCome(schedule)
   return aside.whenOf(tonumber(redis.call('ZSCORE', schedule, withdrawn) or 0)) > now
 end
 
+-- Where the withdrawn message waits. It is removed after the new ones are added, so that after an error the repeat still has a next message.
+local former, formerPlace, formerGroup = {}, nil, nil
 if withdrawn ~= '' then
   for _, each in ipairs(due) do
-    if isToCome(each) then
-      forget(withdrawn)
-      redis.call('ZREM', each, withdrawn) -- last: until then the same change can be repeated
-    end
+    if isToCome(each) then former[#former + 1] = each end
   end
   if settings.grouped and isToCome(groups.schedule) then
-    local group = groupOf(messages, withdrawn)
-    if group then
-      takeFromGroup(groups, group, withdrawn)
-      touch(group)
-    else
-      redis.call('ZREM', groups.schedule, withdrawn)
-    end
-    forget(withdrawn)
+    former[#former + 1] = groups.schedule
+    formerGroup = groupOf(messages, withdrawn)
+    formerPlace = formerGroup and placeNow(groups, formerGroup, withdrawn)
   end
 end
+if #former > 0 then
+  if log then noteChange(log, 'x,,,', withdrawn) end
+  if ended then ended[#ended + 1] = withdrawn end
+end
 
--- Adds a message; for one with a group, the record has the group.
+-- Adds a message; for one with a group, the record has the group. Returns its schedule, and its member in `order`.
 local function enter(id, visible, record)
   local _, _, _, _, group = readMeta(record)
   if priority ~= GROUPED or not group then
-    redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], visible, id)
-    return
+    local schedule = due[priority == GROUPED and 1 or priority + 1]
+    redis.call('ZADD', schedule, visible, id)
+    return schedule
   end
   if settings.grouped ~= '1' then redis.call('HSET', KEYS.config, 'grouped', '1') end
   settings.grouped = '1'
-  addToGroup(groups, group, tonumber(visible), id)
+  local _, place = addToGroup(groups, group, tonumber(visible), id)
   touch(group)
+  return groups.schedule, place
 end
 
+local againIn, againPlace -- where the withdrawn message is again, if a new one has its id
 for item = 11, #ARGV, 3 do
   local id = ARGV[item]
   local isThere = redis.call('HEXISTS', messages, id) == 1
   -- another program wrote such a record, or deleted its place: no poll would find it
   local isLost = isThere and not isPlaced(all, inFlight, id)
-  if isLost or not isThere then
-    enter(id, ARGV[item + 1], ARGV[item + 2])
+  local isAgain = id == withdrawn and #former > 0
+  if isAgain or isLost or not isThere then
+    local schedule, place = enter(id, ARGV[item + 1], ARGV[item + 2])
+    if isAgain then againIn, againPlace = schedule, place end
     redis.call('HSET', messages, id, ARGV[item + 2])
     forgetLeftBehind(deliveries, inFlight, {id})
+    if isAgain or isLost then redis.pcall('HDEL', failures, id) end
     if isLost then
-      redis.pcall('HDEL', failures, id)
       if ended then ended[#ended + 1] = id end
     end
     if log then noteChange(log, changeHead('a', nil, ARGV[item + 1], priority == GROUPED and 0 or priority), id, log.records and ARGV[item + 2]) end
   end
+end
+if #former > 0 and not againIn then
+  redis.call('HDEL', messages, withdrawn)
+  redis.call('HDEL', deliveries, withdrawn)
+  redis.pcall('HDEL', failures, withdrawn)
+end
+for _, each in ipairs(former) do
+  if each ~= againIn then redis.call('ZREM', each, withdrawn) end
+end
+if formerPlace then
+  if formerPlace ~= againPlace then redis.call('ZREM', groups.order, formerPlace) end
+  touch(formerGroup)
 end
 refreshGroups(groups, touched, {}, true)
 if at == '' then redis.call('ZREM', ticks, name) else redis.call('ZADD', ticks, at, name) end

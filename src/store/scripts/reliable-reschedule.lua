@@ -58,6 +58,8 @@ local id, when = ARGV.id, ARGV.when
 
 -- include shared/groups.lua
 
+-- include shared/group-places.lua
+
 local now = milliseconds(ARGV.nowMs)
 local priority, visible, isTaken = locate(due, inFlight, id)
 if not priority or (isTaken and visible > now) then return '' end
@@ -75,9 +77,9 @@ if to < 0 or priority == GROUPED then to = priority end
 local group = priority == GROUPED and groupOf(messages, id)
 if group then
   local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
-  if not isTaken then takeFromGroup(groups, group, id) end
-  addToGroup(groups, group, visible, id)
-  if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id)) end -- last, so that after an error it is still there
+  local former = not isTaken and placeNow(groups, group, id)
+  local _, place = addToGroup(groups, group, visible, id)
+  if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id)) elseif former then leavePlace(groups, former, place, id) end
   if refreshGroup(groups, group, isTaken and -1) and isTaken then publishSlot(messages, now) end
 else
 -- first, so that after an error it is still where it was

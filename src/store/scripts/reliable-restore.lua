@@ -64,6 +64,8 @@ local channel, isKnown = ARGV.channel, ARGV.known == '1'
 
 -- include shared/groups.lua
 
+-- include shared/group-places.lua
+
 -- include shared/left-behind.lua
 
 -- include shared/milliseconds.lua
@@ -92,7 +94,7 @@ local log = logOf(KEYS.config)
 local settings = stored(KEYS.config, 'concurrency', 'grouped')
 local groups = openGroups({inFlight = inFlight, schedule = KEYS.due10, order = KEYS.groupOrder, turns = KEYS.groupTurns, wakes = KEYS.groupWakes, states = KEYS.groups}, KEYS.config, now)
 
--- In this order, so that after an error between the writes every record is in a schedule.
+-- In this order, so that after an error between the writes every record is in a schedule. Returns its member in `order`, if it has a group.
 local function put(id, detail, body)
   local rest = body
   if detail.history > 0 then
@@ -102,19 +104,21 @@ local function put(id, detail, body)
   if detail.attempts > 0 then redis.call('HSET', deliveries, id, string.format('%.0f', detail.attempts)) end
   local group = detail.group and string.sub(rest, 1, detail.group)
   if group then rest = string.sub(rest, detail.group + 1) end
+  local place, _
   if group and detail.priority == GROUPED then
     if settings.grouped ~= '1' then redis.call('HSET', KEYS.config, 'grouped', '1') end
     settings.grouped = '1'
-    addToGroup(groups, group, tonumber(detail.at), id)
+    _, place = addToGroup(groups, group, tonumber(detail.at), id)
     refreshGroup(groups, group)
   else
     redis.call('ZADD', due[detail.priority + 1], detail.at, id)
   end
   local record = writeMeta(detail.expires, detail.limit, detail.headers, group) .. rest
   redis.call('HSET', messages, id, record)
-  if not log then return end
+  if not log then return place end
   if isKnown then noteChange(log, 's,,,', id)
   else noteChange(log, changeHead('a', detail.attempts, detail.at, detail.priority == GROUPED and 0 or detail.priority), id, log.records and record) end
+  return place
 end
 
 local function restore(id, detail, body)
@@ -141,11 +145,12 @@ local function restore(id, detail, body)
   redis.call('HDEL', failures, id)
   local before = priority == GROUPED and groupOf(messages, id)
   if isTaken and isAtLimit(settings, inFlight, now) then publishSlot(messages, now) end
-  if before and not isTaken then takeFromGroup(groups, before, id) end
-  if before and refreshGroup(groups, before, isTaken and -1) then publishSlot(messages, now) end
-  put(id, detail, body)
+  local former = before and not isTaken and placeNow(groups, before, id)
+  local place = put(id, detail, body)
   if isTaken then redis.call('ZREM', inFlight, memberOf(priority, id))
+  elseif former then leavePlace(groups, former, place, id)
   elseif not before and priority ~= detail.priority then redis.call('ZREM', due[priority + 1], id) end
+  if before and refreshGroup(groups, before, isTaken and -1) then publishSlot(messages, now) end
   return 2
 end
 

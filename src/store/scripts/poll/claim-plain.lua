@@ -54,8 +54,9 @@ local function claimPlain(most, give)
         end
       end
       if strangers then forget(strangers) end
-      if #ids > 0 then redis.call('ZREMRANGEBYRANK', due[at], 0, #ids - 1) end -- these are its first ones; after an error above they are still there
-      if kept then redis.call('ZADD', due[at], unpack(kept)) end
+      if kept then redis.call('ZADD', due[at], unpack(kept)) end -- to times after now
+      local leaving = #ids - (kept and #kept / 2 or 0)
+      if leaving > 0 then redis.call('ZREMRANGEBYRANK', due[at], 0, leaving - 1) end -- these are its first ones; after an error above they are still there
       total = total + given
       if given == 0 then least = 100 end
       isFull = isFull or total >= most or looked >= MOST or isOver()

@@ -174,17 +174,30 @@ local function writeTurns(seats, done)
     else redis.call('HSET', deliveries, unpack(done.written)) end
   end
   if #done.strangers > 0 then forget(done.strangers) end
-  if #done.ids > 0 then
-    redis.call('ZREM', groups.order, unpack(done.members))
-    redis.call('ZREM', groups.schedule, unpack(done.ids))
-  end
+  -- the new places first, so that after an error each message has one
+  local stays = {}
   for _, each in ipairs(done.aside) do
     redis.call('ZADD', groups.order, 0, each.place)
     redis.call('ZADD', groups.schedule, each.score, each.id)
+    stays[each.id] = true
   end
-  for _, each in ipairs(done.kept) do addToGroup(groups, each.group, now + LATER_MS, each.id) end
+  for _, each in ipairs(done.kept) do
+    addToGroup(groups, each.group, now + LATER_MS, each.id)
+    stays[each.id] = true
+  end
   for _, each in ipairs(done.misplaced) do -- one that has a place in its own group, too, can have been claimed there, or have ended
-    if not done.settled[each.id] then bringHome(each.group, each.at, each.id) end
+    if not done.settled[each.id] then
+      bringHome(each.group, each.at, each.id)
+      stays[each.id] = true
+    end
+  end
+  if #done.ids > 0 then
+    local leaving = {}
+    for _, id in ipairs(done.ids) do
+      if not stays[id] then push(leaving, id) end
+    end
+    redis.call('ZREM', groups.order, unpack(done.members))
+    if #leaving > 0 then redis.call('ZREM', groups.schedule, unpack(leaving)) end
   end
   local places = newPlaces()
   for _, one in ipairs(seats) do

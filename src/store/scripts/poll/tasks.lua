@@ -31,8 +31,8 @@ if settings.tasks then -- most queues pause no task
           if at > 10 then group, size = groupOf(messages, id) end
           given, read, aside.areBack = given + 1, read + #id + (size or 0), true
           if group then
-            redis.call('ZREM', groups.order, placeOf(group, aside.from, id))
             addToGroup(groups, group, tonumber(time), id)
+            redis.call('ZREM', groups.order, placeOf(group, aside.from, id))
             if not namedEnds[group] then names[#names + 1] = group end
             namedEnds[group] = 0
           else

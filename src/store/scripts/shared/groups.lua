@@ -43,20 +43,14 @@ local function placeOf(group, at, id)
   return prefixOf(group) .. string.format('%016.0f', math.min(at, 9007199254740992)) .. id
 end
 
--- `addToGroup` adds a message to those that wait in its group, and returns whether it is new there; `takeFromGroup` removes it. A time that no script writes, and that has no
+-- Adds a message to those that wait in its group. Returns whether it is new there, and its member in `order`. A time that no script writes, and that has no
 -- member in the order, is replaced by one that has: otherwise the message would only be in the schedule, and never be found.
 local function addToGroup(groups, group, at, id)
   at = math.max(0, math.min(at, 9007199254740991))
-  local added = redis.call('ZADD', groups.order, 0, placeOf(group, at, id))
+  local place = placeOf(group, at, id)
+  local added = redis.call('ZADD', groups.order, 0, place)
   redis.call('ZADD', groups.schedule, string.format('%.0f', at), id)
-  return added == 1
-end
-
-local function takeFromGroup(groups, group, id)
-  local at = redis.call('ZSCORE', groups.schedule, id)
-  if not at then return end
-  redis.call('ZREM', groups.order, placeOf(group, tonumber(at), id))
-  redis.call('ZREM', groups.schedule, id)
+  return added == 1, place
 end
 
 local function push(list, first, second)
