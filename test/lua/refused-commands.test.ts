@@ -4,9 +4,15 @@
  */
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
+import { EntryIds } from '../../src/codecs/entry-id.js'
+import { encodeEntry, WHEEL_ID_BYTES } from '../../src/codecs/entry.js'
+import { resolveSettings } from '../../src/options.js'
+import { DelayedStore, FIRST_ATTEMPT } from '../../src/store/delayed-store.js'
 import { pauseTask } from '../../src/store/reliable-group-scripts.js'
 import * as scripts from '../../src/store/reliable-scripts.js'
 import { run, type Sender } from '../../src/store/run.js'
+import { TransferStore } from '../../src/store/transfer-store.js'
+import { WheelStore } from '../../src/store/wheel-store.js'
 import {
   groupKeysOf,
   NOW,
@@ -17,7 +23,7 @@ import {
   type PollArgs,
   type ReliableFixture,
 } from './reliable-support.js'
-import { commandCalls, raw, senderOf } from './support.js'
+import { commandCalls, raw, senderOf, useRedis } from './support.js'
 
 /** After all times of the messages; polls of this time look for what others have lost. */
 const END = NOW * 61 * 350
@@ -357,6 +363,113 @@ describe('a refused command within a script', function () {
         if (missing.length > 0) lost.push(`${command} (${isDone ? 'resolved' : 'rejected'}): ${missing.join()}`)
       }
       expect(lost).to.deep.equal([])
+    })
+  }
+})
+
+describe('a refused command within a script of a delayed queue', function () {
+  this.timeout(60_000)
+  const rig = useRedis([])
+  const ids = new EntryIds(1)
+  const START = 4_000_000_020_000
+  const MINUTE = 60_000
+  let refused: Refused
+
+  before(async () => {
+    refused = await Refused.open(rig.redis)
+  })
+  after(() => {
+    refused.close()
+  })
+
+  interface Delayed {
+    readonly what: string
+    readonly layout: 'compact' | 'redisson' | 'wheel'
+    readonly delayMs: number
+    /** The delays of other messages, so that there is a bucket. */
+    readonly others?: readonly number[]
+    readonly call: number | 'cancel' | 'transfer'
+    /** Whether a message may come twice. */
+    readonly isTwice?: boolean
+  }
+  const [NEAR, FAR] = [5000, 5 * MINUTE]
+  const cases: Delayed[] = [
+    { what: 'reschedule to sooner', layout: 'compact', delayMs: FAR, call: NEAR, others: [NEAR + 9] },
+    { what: 'reschedule of the first to later', layout: 'compact', delayMs: NEAR, call: FAR, others: [NEAR + 9] },
+    { what: 'reschedule to sooner', layout: 'redisson', delayMs: FAR, call: NEAR },
+    { what: 'cancel', layout: 'compact', delayMs: NEAR, call: 'cancel', others: [FAR] },
+    { what: 'cancel', layout: 'redisson', delayMs: NEAR, call: 'cancel', others: [FAR] },
+    { what: 'cancel', layout: 'wheel', delayMs: FAR, call: 'cancel', others: [FAR] },
+    { what: 'transfer', layout: 'redisson', delayMs: NEAR, call: 'transfer', isTwice: true },
+    { what: 'transfer', layout: 'compact', delayMs: NEAR, call: 'transfer', isTwice: true },
+    { what: 'transfer of a bucket', layout: 'wheel', delayMs: FAR, call: 'transfer', isTwice: true },
+  ]
+  for (const { what, layout, delayMs, others = [], call, isTwice = false } of cases) {
+    it(`neither loses nor doubles a message, and changes nothing if it rejects: ${what}, ${layout}`, async () => {
+      const faults: string[] = []
+      let commands: string[] | undefined
+      for (let n = -1; n < (commands?.length ?? 0); n++) {
+        const queue = await rig.queue()
+        const { keys } = queue
+        const clock = { now: START }
+        const settings = resolveSettings({ clock: 'local' }, () => clock.now)
+        const storeOf = (sender: Sender) =>
+          layout === 'wheel'
+            ? new WheelStore(sender, keys, settings)
+            : new DelayedStore(sender, keys, { settings, layout })
+        const idBytes = layout === 'wheel' ? WHEEL_ID_BYTES : layout === 'redisson' ? 8 : 9
+        const offer = async (payload: string, delay: number) => {
+          const id = ids.next(idBytes)
+          const entry = encodeEntry(id, Buffer.from(payload))
+          const due = await storeOf(rig.sender).offer({
+            entry,
+            due: { delayMs: delay },
+            undeliveredUntilMs: FIRST_ATTEMPT,
+          })
+          return { id, due }
+        }
+        const transfer = (sender: Sender) =>
+          new TransferStore(sender, keys, settings).transfer({
+            ...{ limit: 1000, client: 'c', announce: true, renew: false, buckets: layout === 'wheel' },
+          })
+        const { id, due } = await offer('m', delayMs)
+        for (const [at, each] of others.entries()) await offer(`other ${at}`, each)
+        const act = async (sender: Sender): Promise<unknown> => {
+          if (call === 'transfer') clock.now = due
+          if (call === 'transfer') return transfer(sender)
+          const store = storeOf(sender)
+          if (call === 'cancel') return store.cancel(id, due)
+          const newId = ids.next(idBytes)
+          return store instanceof WheelStore ? store.reschedule(id, due, call, newId) : store.reschedule(id, due, call)
+        }
+        if (commands === undefined) {
+          commands = await commandsOf(rig.redis, () => act(rig.sender))
+          continue
+        }
+        const command = commands[n]!
+        const isDone = await refused.without(command, () => act(refused.sender))
+        const arrived = async (): Promise<number> => {
+          for (let steps = 0, isMore = true; isMore && steps < 50; steps++) {
+            const { next } = await transfer(rig.sender)
+            isMore = next !== null && next <= clock.now
+          }
+          return (await rig.redis.lrange(keys.destination, 0, -1)).filter((payload) => payload === 'm').length
+        }
+        const newDue = isDone && typeof call === 'number' ? START + call : due
+        if (call !== 'transfer') {
+          clock.now = newDue - 1
+          if ((await arrived()) > 0) faults.push(`${command}: early`)
+        }
+        clock.now = newDue
+        const inTime = await arrived()
+        clock.now = START + 20 * MINUTE
+        const count = await arrived()
+        const wanted = isDone && call === 'cancel' ? 0 : 1
+        if (count < wanted) faults.push(`${command} (${isDone ? 'resolved' : 'rejected'}): lost`)
+        else if (inTime < wanted) faults.push(`${command}: late`)
+        if (count > wanted && !isTwice) faults.push(`${command} (${isDone ? 'resolved' : 'rejected'}): ${count} times`)
+      }
+      expect(faults).to.deep.equal([])
     })
   }
 })

@@ -1,5 +1,6 @@
 -- Find the pending entry of a ticket by its due time and id, and remove it or give it a new due time.
--- When the head changes, the new head is announced, so that no client wakes up for the old one.
+-- When the head changes, the new head is announced, so that no client wakes up for the old one. The script publishes before it writes, so
+-- that an error (no right to publish) leaves everything as it was; a needless announcement is harmless.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -21,40 +22,41 @@ local due, prefix, delay = ARGV.due, ARGV.prefix, tonumber(ARGV.delayMs)
 
 -- include shared/oldest-due.lua
 
--- The due time of the head. An entry with a negative due time does not count: a transfer sets it aside.
-local function head()
-  return redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-end
-
-local function announceHead()
-  local due = tonumber(head()[2])
-  if due then redis.call('PUBLISH', ARGV.channel, string.format('%.0f', math.floor(due))) end
-end
-
--- Whether an entry with this due time is the head, of those that are due at `oldest` or later. Counts the earlier entries, and reads only those of its
--- millisecond, because the head can be of any size.
-local function isHead(entry, due, oldest)
-  if tonumber(due) < 0 or redis.call('ZCOUNT', timeouts, oldest, '(' .. due) > 0 then return false end
+-- Whether the entry is the head. An entry with a negative due time does not count: a transfer sets it aside. Counts the earlier entries,
+-- and reads only those of its millisecond, because the head can be of any size.
+local function isHead(entry)
+  if tonumber(due) < 0 or redis.call('ZCOUNT', timeouts, 0, '(' .. due) > 0 then return false end
   if redis.call('ZCOUNT', timeouts, due, due) == 1 then return true end
   return redis.call('ZRANGEBYSCORE', timeouts, due, '+inf', 'LIMIT', 0, 1)[1] == entry
 end
 
 local entry = findEntry(timeouts, due, prefix)
 if not entry then return false end
-local wasHead = isHead(entry, due, 0) -- behind a foreign head clients wake up for nothing
+
+-- Announces the entry after this one, if this one is the head; behind a foreign head clients wake up for nothing.
+local function announceSecond()
+  if not isHead(entry) then return end
+  local at = tonumber(redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 1, 1)[2])
+  if at then redis.call('PUBLISH', ARGV.channel, string.format('%.0f', math.floor(at))) end
+end
 
 if delay < 0 then
   -- an id of 8 or 16 bytes, with its length before it, or one of the old format is in the order list
-  if #prefix == 8 or #prefix == 9 or #prefix == 17 then redis.call('LREM', order, 1, entry) end
+  local isInOrder = #prefix == 8 or #prefix == 9 or #prefix == 17
+  if isInOrder then redis.call('LLEN', order) end -- a key of another type fails before anything else
+  announceSecond()
+  if isInOrder then redis.call('LREM', order, 1, entry) end
   redis.call('ZREM', timeouts, entry)
-  if wasHead then announceHead() end
   return 0
 end
 
 local now = milliseconds(ARGV.nowMs)
 local newDue = now + delay
 if newDue > 9007199254740991 then return -2 end
-local newDueText = string.format('%.0f', newDue)
+local newDueText, oldest = string.format('%.0f', newDue), oldestDue(now, newDue)
+-- Others that are due no later, of those that are due at `oldest` or later: if there are any, clients wait no longer than for these.
+local isOwn = tonumber(due) >= oldest and tonumber(due) <= newDue
+local others = redis.call('ZCOUNT', timeouts, oldest, newDueText) - (isOwn and 1 or 0)
+if others == 0 then redis.call('PUBLISH', ARGV.channel, newDueText) else announceSecond() end
 redis.call('ZADD', timeouts, 'XX', newDueText, entry)
-if isHead(entry, newDueText, oldestDue(now, newDue)) then redis.call('PUBLISH', ARGV.channel, newDueText) elseif wasHead then announceHead() end
 return newDueText

@@ -132,7 +132,11 @@ export const scheduleOperations = {
       } else {
         redis.put(timeouts, found.entry, newDue)
       }
-      if (headBefore === found || redis.headOf(timeouts)?.entry === found.entry) redis.announceHead(channel, timeouts)
+      const headAfter = redis.headOf(timeouts)
+      const sameTime = redis.schedule(timeouts).filter(({ score }) => score === headAfter?.score)
+      // of several that are due in one millisecond another one was announced
+      const isAlone = headAfter?.entry === found.entry && sameTime.length === 1
+      if (headBefore === found || isAlone) redis.announceHead(channel, timeouts)
       return delayMs < 0 ? 0 : newDue
     },
   }),
