@@ -392,7 +392,7 @@ describe('a refused command within a script of a delayed queue', function () {
     /** Whether a message may come twice. */
     readonly isTwice?: boolean
   }
-  const [NEAR, FAR] = [5000, 5 * MINUTE]
+  const [NEAR, FAR, FARTHER] = [5000, 5 * MINUTE, 9 * MINUTE]
   const cases: Delayed[] = [
     { what: 'reschedule to sooner', layout: 'compact', delayMs: FAR, call: NEAR, others: [NEAR + 9] },
     { what: 'reschedule of the first to later', layout: 'compact', delayMs: NEAR, call: FAR, others: [NEAR + 9] },
@@ -400,6 +400,14 @@ describe('a refused command within a script of a delayed queue', function () {
     { what: 'cancel', layout: 'compact', delayMs: NEAR, call: 'cancel', others: [FAR] },
     { what: 'cancel', layout: 'redisson', delayMs: NEAR, call: 'cancel', others: [FAR] },
     { what: 'cancel', layout: 'wheel', delayMs: FAR, call: 'cancel', others: [FAR] },
+    ...[NEAR, FAR].flatMap((delayMs) =>
+      [NEAR + 1, FAR + 1, FARTHER].flatMap((call) =>
+        [[], [NEAR, FARTHER + 1]].map((others) => ({
+          what: `reschedule from ${delayMs} to ${call} beside ${others.length}`,
+          ...{ layout: 'wheel' as const, delayMs, call, others },
+        })),
+      ),
+    ),
     { what: 'transfer', layout: 'redisson', delayMs: NEAR, call: 'transfer', isTwice: true },
     { what: 'transfer', layout: 'compact', delayMs: NEAR, call: 'transfer', isTwice: true },
     { what: 'transfer of a bucket', layout: 'wheel', delayMs: FAR, call: 'transfer', isTwice: true },

@@ -35,9 +35,15 @@ local number, horizon = math.floor(tonumber(due) / MINUTE), horizonOf(wheel, now
 local minute = string.format('%.0f', number)
 local gone = wheelKey(wheel, 'gone-' .. minute)
 
-local function place(entry)
-  local isNear = newMinute <= horizon
+-- An error between the writes would leave the message twice, or lose it. So first comes what leaves everything as it was if it fails,
+-- until nothing more can fail.
+local isNear = newMinute <= horizon
+local function prepare(entry)
   announceWheel(timeouts, wheel, ARGV.channel, isNear and newDue or promotionOf(newMinute), horizon, now)
+  redis.call('ZADD', timeouts, 'XX', newDueText, entry) -- changes nothing, but needs the right and the memory
+end
+
+local function place(entry)
   if not isNear then
     local name, late = string.format('%.0f', newMinute), newDue % MINUTE
     local element = string.char(math.floor(late / 256), late % 256) .. entry
@@ -51,7 +57,10 @@ end
 local entry, isTooLarge = findEntry(timeouts, due, prefix), newDue > 9007199254740991
 if entry and isTooLarge then return '-2' end
 if entry then
-  place(ARGV.newPrefix .. string.sub(entry, #prefix + 1))
+  local newEntry = ARGV.newPrefix .. string.sub(entry, #prefix + 1)
+  prepare(newEntry)
+  redis.call('ZREM', timeouts, newEntry) -- changes nothing, but needs the right
+  place(newEntry)
   redis.call('ZREM', timeouts, entry)
   return newDueText
 end
@@ -65,9 +74,11 @@ while seen < 1000 and bytes < 1048576 do
   local elements = redis.call('LRANGE', bucket, from, from + step - 1)
   for _, element in ipairs(elements) do
     if string.sub(element, 3, 2 + #prefix) == prefix then
-      place(ARGV.newPrefix .. string.sub(element, 3 + #prefix))
+      local newEntry = ARGV.newPrefix .. string.sub(element, 3 + #prefix)
+      prepare(newEntry)
       redis.call('SADD', gone, prefix)
       redis.pcall('PERSIST', gone) -- as in wheel-cancel.lua
+      place(newEntry)
       return newDueText
     end
     bytes = bytes + #element
