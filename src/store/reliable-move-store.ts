@@ -116,6 +116,7 @@ export class ReliableMoveStore {
       targetInFlight: target.inFlight,
       targetDeliveries: target.deliveries,
       targetFailures: target.failures,
+      ...schedulesOf(target),
     }
     const plain = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, completed, completedAt }
     const keys = { ...plain, ...grouped, batches, batchesAt, ...targets }
@@ -132,6 +133,14 @@ export class ReliableMoveStore {
       return reply
     }
   }
+}
+
+/** The schedules of the target in which a message of the same id can be. */
+function schedulesOf({ due }: ReliableKeys) {
+  const [targetDue0 = '', targetDue1 = '', targetDue2 = '', targetDue3 = '', targetDue4 = ''] = due
+  const [targetDue5 = '', targetDue6 = '', targetDue7 = '', targetDue8 = '', targetDue9 = ''] = due.slice(5)
+  const low = { targetDue0, targetDue1, targetDue2, targetDue3, targetDue4 }
+  return { ...low, targetDue5, targetDue6, targetDue7, targetDue8, targetDue9 }
 }
 
 /** Moves messages in pages; yields the counts of each script, which can leave out the last ids if the messages are large. */

@@ -11,6 +11,7 @@ import {
   type ReliableFixture,
   type State,
   groupKeysOf,
+  record,
 } from './reliable-support.js'
 import { ALL_BYTES, raw, rejection, type Bytes } from './support.js'
 
@@ -139,15 +140,22 @@ describe('reliable-move.lua', () => {
       ),
     },
     ...[
-      { id: 'a', at: 1, payload: 'other' },
+      ...Array.from({ length: 10 }, (_, priority) => ({ id: 'a', at: 1, payload: 'other', priority })),
       { id: 'a', until: NOW + 5, payload: 'other', priority: 8 },
     ].map((same) => ({
-      what: `leaves what has the id of one that ${'until' in same ? 'is in flight' : 'waits'} there`,
+      what: `leaves what has the id of one that ${'until' in same ? 'is in flight' : `waits with priority ${same.priority}`} there`,
       before: having([same], { dead: asDead([a, b]) }),
       count: 5,
       reply: { moved: 1, passedOver: 1, gone: 0, rest: 0 },
       after: having([same, moved.b], { dead: asDead([a]) }),
     })),
+    {
+      what: 'moves a message whose id has only a record there, in no schedule and not in flight',
+      before: having([], { messages: [['a', record('lost')]], dead: asDead([a, b]) }),
+      count: 5,
+      reply: { moved: 2, passedOver: 0, gone: 0, rest: 0 },
+      after: having([moved.b, moved.a]),
+    },
     {
       what: 'moves as many as asked for past those that it passes over',
       before: having([{ id: 'b' }], { dead: asDead([a, b, c]) }),

@@ -297,7 +297,7 @@ export function keysByHand(name: string): Record<KeyName, string> {
   }
 }
 
-/** The keys of groups, batches and deliveries that `reliable-move.lua` has. */
+/** The keys of groups, batches, deliveries and the other queue's schedules that `reliable-move.lua` has. */
 export function groupKeysOf(own: ScriptKeys, target: ScriptKeys) {
   const { due10, groupOrder, groupTurns, groupWakes, groups, inFlight, batches, batchesAt } = own
   return {
@@ -305,6 +305,9 @@ export function groupKeysOf(own: ScriptKeys, target: ScriptKeys) {
     ...{ targetDue10: target.due10, targetGroupOrder: target.groupOrder, targetGroupTurns: target.groupTurns },
     ...{ targetGroupWakes: target.groupWakes, targetGroups: target.groups, targetInFlight: target.inFlight },
     ...{ targetDeliveries: target.deliveries, targetFailures: target.failures },
+    ...{ targetDue0: target.due0, targetDue1: target.due1, targetDue2: target.due2, targetDue3: target.due3 },
+    ...{ targetDue4: target.due4, targetDue5: target.due5, targetDue6: target.due6, targetDue7: target.due7 },
+    ...{ targetDue8: target.due8, targetDue9: target.due9 },
   }
 }
 

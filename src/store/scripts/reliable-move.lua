@@ -1,6 +1,6 @@
 -- Move messages that no consumer has from one priority of a queue to another queue of the same cluster slot, where they are
--- visible at once and begin anew: without attempts, failures and batch. A message whose id the other queue has stays here. If
--- messages are large, it moves only the first of them.
+-- visible at once and begin anew: without attempts, failures and batch. A message whose id the other queue has stays here; a record
+-- there that is in no schedule and not in flight counts as absent. If messages are large, it moves only the first of them.
 --
 -- KEYS[1] messages          hash  id -> record
 -- KEYS[2] deliveries        hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -30,6 +30,16 @@
 -- KEYS[26] batchesAt  zset  finished batch -> when, epoch ms
 -- KEYS[27] targetDeliveries  hash  `deliveries` of the other queue
 -- KEYS[28] targetFailures    hash  `failures` of the other queue
+-- KEYS[29] targetDue0  zset  `due0` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[30] targetDue1  zset  `due1` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[31] targetDue2  zset  `due2` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[32] targetDue3  zset  `due3` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[33] targetDue4  zset  `due4` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[34] targetDue5  zset  `due5` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[35] targetDue6  zset  `due6` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[36] targetDue7  zset  `due7` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[37] targetDue8  zset  `due8` of the other queue: id -> when it is visible, epoch ms
+-- KEYS[38] targetDue9  zset  `due9` of the other queue: id -> when it is visible, epoch ms
 --
 -- ARGV[1] targetChannel  text     announces when messages become visible there
 -- ARGV[2] nowMs          integer  the caller's clock, or -1 for the server's
@@ -45,8 +55,18 @@
 --   number}; {-6, 0, 0, 0} when the groups of the other queue have left too many changes unread
 local messages, deliveries, failures, due = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.due
 local targetMessages, targetDue = KEYS.targetMessages, KEYS.targetDue
+local targetSchedules = {
+  KEYS.targetDue0, KEYS.targetDue1, KEYS.targetDue2, KEYS.targetDue3, KEYS.targetDue4, KEYS.targetDue5, KEYS.targetDue6, KEYS.targetDue7,
+  KEYS.targetDue8, KEYS.targetDue9, KEYS.targetDue10,
+}
 
 -- include shared/milliseconds.lua
+
+-- include shared/aside.lua
+
+-- include shared/locate.lua
+
+-- include shared/placed.lua
 
 -- include shared/change-log.lua
 
@@ -104,7 +124,7 @@ local function moveOne(id)
     noteEnded(ended, id)
     return
   end
-  if redis.call('HEXISTS', targetMessages, id) == 1 then
+  if redis.call('HEXISTS', targetMessages, id) == 1 and isPlaced(targetSchedules, KEYS.targetInFlight, id) then
     passed = passed + 1
     return
   end
