@@ -110,8 +110,9 @@ export class MessageBatch<T = unknown> {
 
   /**
    * Closes the batch: no more messages can be added to it. When the last of its messages has ended (completed, dead, expired or removed),
-   * or now if none is left, the batch is finished and `last` is added: once, whichever process ends that message. Closing again changes
-   * nothing and keeps the `last` of the first call, so a failed call can be repeated. Resolves with the counts.
+   * or now if none is left, the batch is finished and `last` is added: once, whichever process ends that message. Closing again keeps
+   * the `last` of the first call, so a failed call can be repeated; it changes nothing, unless the batch counts messages that are gone.
+   * Resolves with the counts.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`, EncodeError `ERR_ENCODE`: nothing was sent
    * @throws PayloadTooLargeError `ERR_PAYLOAD_TOO_LARGE`: `last` is larger than 8 KiB or than the queue allows; nothing was changed

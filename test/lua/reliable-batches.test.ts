@@ -284,6 +284,78 @@ describe('batches of the reliable queue', () => {
     expect(await queue.read()).to.deep.equal(before)
   })
 
+  /** Polls until the batch has finished. */
+  const polledToTheEnd = async (queue: ReliableFixture) => {
+    for (let polls = 0; (await rig.redis.hget(queue.keys.batches, 'bb'))?.startsWith('f') !== true; polls++) {
+      expect(polls).to.be.lessThan(500)
+      await poll(queue, { nowMs: LOOK })
+    }
+  }
+  const others = (state: 'o' | 'f', many: number) => Array.from({ length: many }, (_, n) => [`bo${n}`, counts(state)])
+  /** Closed, with the last message, and with a count that is one too high. */
+  const tooHigh = [
+    ['bb', counts('c', { pending: 1, completed: 3 })],
+    ['lb', LAST],
+  ] as const
+
+  for (const [what, messages, many] of [
+    ['no message is left, among many batches', [], 60],
+    ['no batch has a message, beside messages of none', [{ id: 'z', at: NOW + 9 }], 14],
+  ] as const) {
+    it(`a poll that finds nothing finishes a closed batch whose count is too high where ${what}`, async () => {
+      const queue = await rig.queue(having(messages, { batches: [...tooHigh, ...others('o', many)] as never }))
+      await polledToTheEnd(queue)
+      const { queue: state } = await queue.read()
+      expect((state.batches as Record<string, string>)['bb']).to.equal(
+        counts('f', { completed: 3, removed: 1, finished: LOOK }),
+      )
+      expect(state.batchesAt).to.deep.equal([['b', String(LOOK)]])
+      expect((state.messages as Record<string, string>)['last']).to.equal(
+        readable(record('the last', { expires: LOOK + 50, limit: 2, headers: '{h}' })),
+      )
+    })
+
+    it(`a closed batch whose count is too high finishes when it is closed again where ${what}`, async () => {
+      const queue = await rig.queue(having(messages, { batches: [...tooHigh, ...others('o', many)] as never }))
+      const after = counts('f', { completed: 3, removed: 1, finished: NOW })
+      expect(await close(queue)).to.include({ state: 'finished', removed: 1 })
+      expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(after)
+      expect(await rig.redis.hkeys(queue.keys.messages)).to.include('last')
+    })
+  }
+
+  for (const [what, more] of [
+    ['a batch has a message', [['mz', 'other']]],
+    ['there are more fields than one page', others('o', 16)],
+  ] as const) {
+    it(`a closed batch keeps a count that is too high where messages are left and ${what}`, async () => {
+      const batches = [...tooHigh, ...more] as never
+      const queue = await rig.queue(having([{ id: 'z', at: NOW + 9 }], { config: [['batched', '1']], batches }))
+      const before = await queue.read()
+      for (let polls = 0; polls < 20; polls++) await poll(queue, { nowMs: LOOK })
+      await close(queue)
+      expect(await queue.read()).to.deep.equal(before)
+    })
+  }
+
+  it('an open batch keeps a count that is too high', async () => {
+    const queue = await rig.queue({ batches: [['bb', counts('o', { pending: 1 })]] })
+    const before = await queue.read()
+    for (let polls = 0; polls < 20; polls++) await poll(queue, { nowMs: LOOK })
+    expect((await queue.read()).queue.batches).to.deep.equal(before.queue.batches)
+  })
+
+  it('a batch that has finished in an empty queue counts no message twice', async () => {
+    const queue = await rig.queue(closedWith([held, { id: 'y', at: NOW + 9 }]))
+    await rig.redis.unlink(queue.keys.messages, queue.keys.inFlight, queue.keys.due0)
+    expect(await close(queue)).to.include({ state: 'finished', removed: 2 })
+    for (let polls = 0; (await rig.redis.hlen(queue.keys.batches)) > 1; polls++) {
+      expect(polls).to.be.lessThan(500)
+      await poll(queue, { nowMs: LOOK })
+    }
+    expect((await queue.read()).queue.batches).to.deep.equal({ bb: counts('f', { removed: 2, finished: NOW }) })
+  })
+
   it('a poll that finds nothing gives finished batches their places back, by their times', async () => {
     const finished = Array.from({ length: 40 }, (_, n) => [`bf${n}`, counts('f', { finished: NOW - n })] as const)
     const queue = await rig.queue({

@@ -1,5 +1,5 @@
 -- Close a batch, so that no message can be added to it any more. It finishes when all of its messages have ended, now if they have already; then its last
--- message is added. A closed batch stays unchanged.
+-- message is added. A closed batch stays unchanged, unless it counts messages although no batch has any: then these count as removed.
 --
 -- KEYS[1] messages   hash    id -> record
 -- KEYS[2] config     hash    the queue's settings
@@ -36,6 +36,8 @@ local messages, config, inFlight, deliveries = KEYS.messages, KEYS.config, KEYS.
 
 -- include shared/batches.lua
 
+-- include shared/empty-batches.lua
+
 local now, name = milliseconds(ARGV.nowMs), ARGV.name
 -- fails, before any change, if a key is of another type
 redis.call('HLEN', KEYS.batches)
@@ -56,6 +58,7 @@ if isNew then
   if not found then countUnfinished(batches, 1) end
   batch.state, batch.closed = 'c', string.format('%.0f', now)
 end
+if batch.state == 'c' and batch.pending > 0 and not isNew and areBatchesEmpty(batches) then removePending(batch) end
 if batch.state == 'c' and (batch.pending == 0 or isNew) then
   putBatch(batches, name, batch)
   forgetBatches(batches)

@@ -248,6 +248,8 @@ local search = {isDue = groups.looks or handed == 0 and now % 350 < 50, found = 
 if left or dropped or search.isDue and settings.keepCompleted then
 -- include shared/batches.lua
 
+-- include shared/empty-batches.lua
+
 -- include poll/left-records.lua
 
   local batches = {key = KEYS.batches, at = KEYS.batchesAt, messages = messages, deliveries = deliveries, inFlight = inFlight, now = now, log = log}

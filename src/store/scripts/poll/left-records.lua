@@ -1,11 +1,12 @@
 -- A step of reliable-poll.lua, which some polls take: it looks at some records, at random, whose message or place another program may have
--- deleted. Messages of batches that the queue does not have any more count as removed, so that their batches finish. Records of completed
--- messages and of finished batches get their places back, by their times, so that scripts remove them in their turn. The functions return
--- how many they found: with any there can be more. A script finds `PAGES` times `FEW` of a kind at most.
-local PAGES, FEW = 2, 16
+-- deleted. Messages of batches that the queue does not have any more count as removed, so that their batches finish. What a closed batch
+-- counts as pending although no batch has a message counts as removed too. Records of completed messages and of finished batches get
+-- their places back, by their times, so that scripts remove them in their turn. The functions return how many they found: with any there
+-- can be more. A script finds `PAGES` times `FEW` of a kind at most.
 
 -- Calls `look`, which returns whether a record is such a one, for a page of fields; for another page while most are.
 local function lookAtSome(key, look)
+  local PAGES, FEW = 2, 16 -- in here: Lua has room for 200 local names in a script
   local found = 0
   for n = 1, PAGES do
     for _, field in ipairs(namesOf(FEW, function(many) return redis.pcall('HRANDFIELD', key, -many) end, 1, true)) do
@@ -27,7 +28,7 @@ end
 
 -- Runs after what ended in this poll has left its batches.
 local function lookAtBatches(batches)
-  local gone, isGone = {}, {}
+  local gone, isGone, empty, areEmpty = {}, {}, {}, nil
   local found = lookAtSome(batches.key, function(field)
     local kind, name = string.sub(field, 1, 1), string.sub(field, 2)
     if kind == 'm' then
@@ -35,11 +36,24 @@ local function lookAtBatches(batches)
       gone[#gone + 1], isGone[name] = name, true
       return true
     end
-    if kind ~= 'b' or #name > LONGEST_BATCH or isIn(batches.at, name) then return false end
-    local batch = readBatch(batches, name)
-    return batch and batch.state == 'f' and place(batches.at, name, batch.finished)
+    local batch = kind == 'b' and #name <= LONGEST_BATCH and readBatch(batches, name)
+    if not batch then return false end
+    if batch.state == 'f' then return not isIn(batches.at, name) and place(batches.at, name, batch.finished) end
+    if batch.state == 'o' or batch.pending == 0 then return false end
+    if areEmpty == nil then areEmpty = areBatchesEmpty(batches) end
+    if not areEmpty then return false end
+    empty[#empty + 1] = name
+    return true
   end)
   leaveBatches(batches, gone, 'removed')
+  for _, name in ipairs(empty) do
+    local batch = readBatch(batches, name)
+    if batch and batch.state == 'c' and batch.pending > 0 then
+      removePending(batch)
+      putBatch(batches, name, batch)
+    end
+  end
+  forgetBatches(batches)
   return found
 end
 

@@ -158,7 +158,8 @@ local function leaveBatches(batches, ids, how)
   if #fields > 0 then redis.call('HDEL', batches.key, unpack(fields)) end
   for _, name in ipairs(names) do
     local batch = readBatch(batches, name)
-    if batch then
+    -- a finished batch may have counted them as removed already, see shared/empty-batches.lua
+    if batch and not (how == 'removed' and batch.state == 'f') then
       batch.pending, batch[how] = math.max(0, batch.pending - counts[name]), batch[how] + counts[name]
       putBatch(batches, name, batch)
     end
