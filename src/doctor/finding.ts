@@ -112,7 +112,8 @@ export const MEANINGS = {
       'Find what removes or writes single keys or fields of the queue. A poll that finds no message looks at some groups, at random, and corrects the counts of those that are full, while at most 1,000 messages of 1 MiB in all are in flight; without claims, setConfig with groupConcurrency corrects all.',
   },
   'place-lost': {
-    means: 'No poll finds them: another program, or an eviction, has deleted their places in the schedules.',
+    means:
+      'No poll finds them: another program, or an eviction, has deleted their places in the schedules. Their batches and waitUntilFinished wait for them.',
     repair:
       'Find what deletes or evicts single keys or members of a queue. Add them again under their ids, or remove them by their ids.',
   },
@@ -121,6 +122,12 @@ export const MEANINGS = {
       'Another program, or an eviction, has deleted entries of the queue. Batches wait for messages that are gone, and do not finish; or the records of completed messages or finished batches have lost their places, and stay.',
     repair:
       'Find what deletes or evicts single keys or members of a queue. Start a consumer: some of its polls, most often those that find no message, look at some of these records, at random, count such messages as removed, and give the other records their places back.',
+  },
+  'batch-miscounted': {
+    means:
+      'Another program has changed the counts of batches, or deleted entries of their messages: such a batch does not finish when all of its messages have ended.',
+    repair:
+      'Find out who wrote into the key, and start a consumer: when the queue has no message left, some of its polls, and a second close, count the others as removed, and the batch finishes. In a queue that is never empty, set the count in the field, and call close again.',
   },
   'visibility-far': {
     means:

@@ -12,6 +12,7 @@ import type { ClaimsReply } from '../store/reliable-group-scripts.js'
 import { placesOf } from '../sharding/id-places.js'
 import { MAX_SHARDS, shardOf } from '../sharding/shard-names.js'
 import { leftRecordsOf, type LeftRecords } from './left-records.js'
+import { miscountedBatches, type MiscountedBatch } from './miscounted-batches.js'
 import { measureReliable, type ReliableFigures } from './measure-reliable.js'
 import { inspectChanges, type ChangesState } from './inspect-changes.js'
 import { expiringOf, isWrong, typesOf, type ExpiringKey, type WrongType } from './key-types.js'
@@ -39,6 +40,8 @@ export interface ReliableState {
   readonly timesAhead?: TimesAhead | undefined
   /** Records whose message or place is gone; missing if they were not examined. */
   readonly leftRecords?: LeftRecords | undefined
+  /** The batches that count more messages than they have; missing if they were not examined. */
+  readonly miscounted?: readonly MiscountedBatch[] | undefined
   /** The claims of groups; `null` or missing if they were not examined. */
   readonly claims?: ClaimsReply | null | undefined
   /** Of a shard: the schedules and messages that hash to other shards, whatever their number; missing if none was looked for. */
@@ -178,6 +181,10 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
           leftRecordsOf(sender, keys),
         )
       : undefined
+  const miscounted =
+    figures && isThere(keys.batches)
+      ? await refusals.unlessRefused('the counts of batches (HSCAN, HGET)', miscountedBatches(sender, keys))
+      : undefined
   const misplaced = await refusals.unlessRefused(
     'the shards of the messages (ZRANGE)',
     misplacedIn(
@@ -194,6 +201,7 @@ export async function inspectReliable(sender: Sender, name: string): Promise<Rel
     endingFar: endingFar === undefined ? undefined : asInteger(endingFar),
     timesAhead,
     leftRecords,
+    miscounted,
     claims,
     wrongTypes,
     expiring,

@@ -1,7 +1,8 @@
-/** What the doctor counts as left records: what polls look at, also while other clients add and remove records. */
+/** What the doctor counts as left records and batches: what polls look at, also while other clients add and remove records. */
 import { expect } from 'chai'
 import { reliableKeys } from '../../src/keys.js'
 import { leftRecordsOf } from '../../src/doctor/left-records.js'
+import { miscountedBatches } from '../../src/doctor/miscounted-batches.js'
 import type { Sender } from '../../src/store/sender.js'
 import { senderOf } from '../lua/support.js'
 import { rawClient, uniqueName } from '../support/redis.js'
@@ -76,4 +77,51 @@ describe('the left records that the doctor counts', () => {
     await rawClient().hset(keys.config, 'keepCompleted', '9')
     expect(await leftRecordsOf(sender, keys)).to.include({ completed: 1 })
   })
+
+  it('each batch that counts more messages than it has, and none that has as many', async () => {
+    const keys = made()
+    const of = (state: string, pending: number) => `${state},${pending},0,0,0,0,5,,`
+    const members = Array.from({ length: 3_000 }, (_, n) => [`m${n}`, `x${n % 3}`]).flat()
+    await rawClient().hset(
+      keys.batches,
+      ...members,
+      'bx0',
+      of('o', 1_000),
+      'bx1',
+      of('c', 1_001),
+      'bx2',
+      of('o', 1_001),
+    )
+    await rawClient().hset(keys.batches, 'bnone', of('c', 2), 'bended', of('f', 2), 'bodd', 'c,2', 'n', '4')
+    const sender = disturbed(() => Promise.resolve())
+    expect(await miscountedBatches(sender, keys)).to.have.deep.members([
+      { name: 'x1', pending: 1_001, held: 1_000 },
+      { name: 'x2', pending: 1_001, held: 1_000 },
+      { name: 'none', pending: 2, held: 0 },
+    ])
+    await rawClient().hset(keys.batches, ...Array.from({ length: 8_000 }, (_, n) => [`mm${n}`, 'y']).flat())
+    expect(await miscountedBatches(sender, keys)).to.deep.equal([])
+  })
+
+  for (const [what, by] of [
+    ['ends', -1],
+    ['joins it', 1],
+  ] as const) {
+    it(`no batch while a message ${what} after each command`, async () => {
+      const keys = made()
+      let [pending, completed] = [1_000, 0]
+      const write = async () => {
+        await rawClient().hset(keys.batches, 'bx', `c,${pending},${completed},0,0,0,5,7,`)
+      }
+      const change = async () => {
+        if (by < 0) await rawClient().hdel(keys.batches, `m${--pending}`)
+        else await rawClient().hset(keys.batches, `m${pending++}`, 'x')
+        if (by < 0) completed++
+        await write()
+      }
+      await rawClient().hset(keys.batches, ...Array.from({ length: 1_000 }, (_, n) => [`m${n}`, 'x']).flat())
+      await write()
+      expect(await miscountedBatches(disturbed(change), keys)).to.deep.equal([])
+    })
+  }
 })

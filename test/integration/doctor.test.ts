@@ -633,6 +633,28 @@ describe('redelayed doctor', function () {
         expect(await queue.batch('open').counts()).to.include({ pending: 0, completed: 1, removed: 1 })
       })
 
+      it('batch-miscounted: a closed batch whose count another program has raised, until a second close ends it', async () => {
+        const name = uniqueName('doctor')
+        forgetReliable(name)
+        const queue = makeClient().getReliableQueue(name)
+        const keys = reliableKeys(name)
+        const batch = queue.batch('rows')
+        await queue.addMany([{ payload: 1 }, { payload: 2 }], { batch: batch.name })
+        await batch.close({ last: { payload: 'last' } })
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+        const counts = (await rawClient().hget(keys.batches, 'brows'))!
+        await rawClient().hset(keys.batches, 'brows', counts.replace('c,2', 'c,3'))
+        const { findings } = await examined([name])
+        expect(codesOf(findings)).to.deep.equal(['warning batch-miscounted'])
+        const found = findings.find(({ code }) => code === 'batch-miscounted')!
+        expect(found.found).to.include('"rows" counts 3 and has 2')
+        expect(found.figures).to.deep.equal({ batches: 1, pending: 3, held: 2 })
+        for (const message of await queue.pollMany({ count: 2 })) await message.acknowledge()
+        expect(await batch.close()).to.include({ state: 'finished', completed: 2, removed: 1 })
+        expect((await queue.poll())?.payload).to.equal('last')
+        expect(codesOf((await examined([name])).findings)).to.deep.equal([])
+      })
+
       it('setting-without-effect: each that the scripts do not take, none of the others, and nothing that steers', async () => {
         const name = uniqueName('doctor')
         const { config } = reliableKeys(name)

@@ -329,6 +329,18 @@ describe('what the doctor makes of what it saw', () => {
       ['warning records-left'],
       /^Redis has records of 2 messages that batches wait for and the queue does not have, and 1 finished batch without a place, and 3 completed messages without a place\.$/,
     ],
+    ['batches that have what they count', kept({ miscounted: [] }), []],
+    [
+      'batches that count more than they have',
+      kept({
+        miscounted: [
+          { name: 'a\n', pending: 1_002, held: 1_001 },
+          { name: 'b', pending: 1, held: 0 },
+        ],
+      }),
+      ['warning batch-miscounted'],
+      /^2 batches count more pending messages than the queue has of them: "a.*" counts 1,002 and has 1,001, "b" counts 1 and has 0\.$/,
+    ],
     ['keys in several slots', queue({ contents: undefined, hasSpreadKeys: true }), ['error cross-slot']],
     ['keys that are not allowed', queue({ denied: ['orders'] }), ['error acl-missing'], /may not use orders\./],
     ['a calm reliable queue', kept({}), []],

@@ -3,6 +3,7 @@ import { clean, quoted } from '../../text.js'
 import { aboutQueue, counted, type Finding } from '../finding.js'
 import type { Figures, ReliableState } from '../inspect-reliable.js'
 import type { LeftRecords } from '../left-records.js'
+import type { MiscountedBatch } from '../miscounted-batches.js'
 import type { TimesAhead } from '../times-ahead.js'
 import { checkChanges } from './changes.js'
 import { checkExpiring } from './expiring.js'
@@ -21,6 +22,7 @@ export function checkReliable({
   endingFar = 0,
   timesAhead,
   leftRecords,
+  miscounted = [],
   refusals,
 }: ReliableState): Finding[] {
   const findings = wrongTypes.map(({ key, type, expected }) =>
@@ -56,6 +58,7 @@ export function checkReliable({
   }
   if (timesAhead) findings.push(...checkTimes(name, timesAhead))
   if (leftRecords) findings.push(...checkLeftRecords(name, leftRecords))
+  findings.push(...checkBatches(name, miscounted))
   if (misplaced && misplaced.schedules.length + misplaced.messages.length > 0) {
     const { schedules, messages } = misplaced
     const counts = `${counted(schedules.length, 'schedule')} and ${counted(messages.length, 'message')}`
@@ -111,6 +114,20 @@ function checkLeftRecords(name: string, { messages, batches, completed }: LeftRe
   if (parts.length === 0) return []
   const found = `Redis has records of ${parts.join(', and ')}.`
   return [aboutQueue(name, 'records-left', 'warning', found, { messages, batches, completed })]
+}
+
+/** Whether each batch has the messages that it counts. */
+function checkBatches(name: string, miscounted: readonly MiscountedBatch[]): Finding[] {
+  if (miscounted.length === 0) return []
+  const sum = (of: 'pending' | 'held'): number => miscounted.reduce((total, batch) => total + batch[of], 0)
+  const first = miscounted.slice(0, 3).map((batch) => {
+    const [shown, pending] = [quoted(clean(batch.name, 200)), batch.pending.toLocaleString('en')]
+    return `${shown} counts ${pending} and has ${batch.held.toLocaleString('en')}`
+  })
+  const many = counted(miscounted.length, 'batch counts', 'batches count')
+  const found = `${many} more pending messages than the queue has of them: ${first.join(', ')}.`
+  const figures = { batches: miscounted.length, pending: sum('pending'), held: sum('held') }
+  return [aboutQueue(name, 'batch-miscounted', 'warning', found, figures)]
 }
 
 /** Whether messages can be added and delivered. A pause is intended, but may have been forgotten. */
