@@ -455,7 +455,11 @@ describe('a refused command within a script of a delayed queue', function () {
           continue
         }
         const command = commands[n]!
+        await queue.published()
         const isDone = await refused.without(command, () => act(refused.sender))
+        const announced = await queue.published()
+        if (!isDone && typeof call === 'number' && announced.some((at) => Number(at) > due))
+          faults.push(`${command} (rejected): announced ${announced.join()}, but ${due} is first`)
         const arrived = async (): Promise<number> => {
           for (let steps = 0, isMore = true; isMore && steps < 50; steps++) {
             const { next } = await transfer(rig.sender)

@@ -1,6 +1,6 @@
 -- Find the pending entry of a ticket by its due time and id, and remove it or give it a new due time.
 -- When the head changes, the new head is announced, so that no client wakes up for the old one. The script publishes before it writes, so
--- that an error (no right to publish) leaves everything as it was; a needless announcement is harmless.
+-- that an error (no right to publish) leaves everything as it was.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -56,6 +56,7 @@ if newDue > 9007199254740991 then return -2 end
 local newDueText, oldest = string.format('%.0f', newDue), oldestDue(now, newDue)
 -- Others that are due no later, of those that are due at `oldest` or later: if there are any, clients wait no longer than for these.
 local isOwn = tonumber(due) >= oldest and tonumber(due) <= newDue
+redis.call('ZADD', timeouts, 'XX', due, entry) -- changes nothing, but needs the right and the memory: clients believe a later time
 local others = redis.call('ZCOUNT', timeouts, oldest, newDueText) - (isOwn and 1 or 0)
 if others == 0 then redis.call('PUBLISH', ARGV.channel, newDueText) else announceSecond() end
 redis.call('ZADD', timeouts, 'XX', newDueText, entry)

@@ -175,6 +175,8 @@ export const LIBRARY: Readonly<Record<string, LuaValue>> = {
     if (!(list instanceof LuaTable)) throw new LuaError('bad argument #1 to pairs')
     return [nextOf, list, 0]
   },
+  _G: new LuaTable(), // the clock moves in scripts, so there is no `os`
+  rawget: (list, key) => [list instanceof LuaTable ? list.get(key) : undefined],
   type: (value) => [typeOf(value)],
   tonumber: (value) => [toNumber(value)],
   tostring: (value) => [value === undefined ? 'nil' : typeof value === 'boolean' ? String(value) : toText(value)],

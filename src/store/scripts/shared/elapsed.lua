@@ -5,7 +5,7 @@ local started, elapsed = (function() -- a function, because Lua allows 200 local
   local time = redis.call('TIME')
   local start = time[1] * 1000000 + time[2]
   local processor = rawget(_G, 'os')
-  if processor then
+  if processor and processor.clock then
     local startedAt = processor.clock()
     return start, function() return (processor.clock() - startedAt) * 1000000 end
   end

@@ -105,7 +105,7 @@ end
 -- blocked, whether there may be more buckets after members that are not minutes, and whether the first bucket waits for its cancelled ids.
 local function promoteBuckets(timeouts, wheel, bucket, reached, now)
   local began = elapsed()
-  local limits = {now = now, elements = 200, bytes = 1048576, isOver = function() return elapsed() - began > 500 end}
+  local limits = {now = now, elements = 200, bytes = 1048576, isOver = function() return not (elapsed() - began <= 500) end}
   local done, problem = 0, ''
   redis.call('ZREM', wheel, '-') -- takes no memory: at maxmemory Redis refuses only the first write of a script
   while true do
