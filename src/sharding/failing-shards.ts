@@ -1,16 +1,25 @@
-/** The least time between two turns of failing shards. */
-const PAUSE_MS = 100
-/** The pause after a failure, in times of its length: silent shards cost a loop of calls at most a quarter of its time. */
+/** The pause after a failure, in times of how long a call waited for it: slow shards cost a loop of calls at most a quarter of its time. */
 const PAUSE_FACTOR = 3
+const LEAST_PAUSE_MS = 100
+const MOST_PAUSE_MS = 30_000
+/** A failure is slow if a call waited this long for it; `commandTimeout` is no shorter. */
+const SLOW_MS = 100
+
+interface Failing {
+  /** When the pause after its last failure or turn ends. */
+  dueAt: number
+  readonly isSlow: boolean
+}
 
 /**
  * The shards whose last answer was an error. They are asked after the others; but now and then one of them gets a turn, because otherwise
  * none would be asked again while the others have elements.
  */
 export class FailingShards {
-  /** The one whose last failure is the oldest comes first. */
-  readonly #shards = new Set<number>()
-  #turnAt = -Infinity
+  readonly #shards = new Map<number, Failing>()
+  /** When the pause of all slow shards ends: without it, each of them would cost a loop of calls as much as one may. */
+  #slowDueAt = -Infinity
+  #isProbed = false
 
   has(shard: number): boolean {
     return this.#shards.has(shard)
@@ -18,24 +27,38 @@ export class FailingShards {
 
   /** `heldUpMs`: how long a call waited for the error. */
   add(shard: number, now: number, heldUpMs: number): void {
-    this.#shards.delete(shard)
-    this.#shards.add(shard)
-    this.#pause(now, Math.max(PAUSE_MS, PAUSE_FACTOR * heldUpMs))
+    const isSlow = heldUpMs >= SLOW_MS
+    const dueAt = now + Math.min(MOST_PAUSE_MS, Math.max(LEAST_PAUSE_MS, PAUSE_FACTOR * heldUpMs))
+    this.#shards.set(shard, { dueAt, isSlow })
+    if (isSlow) this.#slowDueAt = Math.max(this.#slowDueAt, dueAt)
   }
 
   delete(shard: number): void {
     this.#shards.delete(shard)
   }
 
-  /** The shard that is asked before all others now, if any. */
-  takeTurn(now: number): number | undefined {
-    const [shard] = this.#shards
-    if (shard === undefined || this.#turnAt > now) return undefined
-    this.#pause(now, PAUSE_MS)
-    return shard
+  /** The one of `shards` that is asked before all others now, if any: the one that is due for the longest time. */
+  takeTurn<S extends { readonly index: number }>(now: number, shards: readonly S[]): S | undefined {
+    if (this.#isProbed) return undefined
+    let first: { readonly shard: S; readonly failing: Failing } | undefined
+    for (const shard of shards) {
+      const failing = this.#shards.get(shard.index)
+      if (failing === undefined || failing.dueAt > now || (failing.isSlow && this.#slowDueAt > now)) continue
+      if (first === undefined || failing.dueAt < first.failing.dueAt) first = { shard, failing }
+    }
+    if (first !== undefined) first.failing.dueAt = now + LEAST_PAUSE_MS
+    return first?.shard
   }
 
-  #pause(now: number, ms: number): void {
-    this.#turnAt = Math.max(this.#turnAt, now + ms)
+  /** Gives the turn, as `takeTurn`, to one of `shards`. Until the caller has its answer there are no other turns, because it can be silent. */
+  *probe<S extends { readonly index: number }>(now: number, shards: readonly S[]): Generator<S, void> {
+    const shard = this.takeTurn(now, shards)
+    if (shard === undefined) return
+    this.#isProbed = true
+    try {
+      yield shard
+    } finally {
+      this.#isProbed = false
+    }
   }
 }

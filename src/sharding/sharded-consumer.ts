@@ -152,7 +152,8 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     for (const shard of owed) this.#owed.delete(shard)
     if (owed.length > 0 || this.#params.asksOneFirst !== true || this.#waits > 0) return owed
     const now = this.#clock.now()
-    const first = this.#turns().find(({ returning, retryAt }) => returning === undefined && retryAt <= now)
+    const canBeAsked = ({ returning, retryAt }: Shard<E>): boolean => returning === undefined && retryAt <= now
+    const first = this.#failing.takeTurn(now, this.#shards.filter(canBeAsked)) ?? this.#rotation().find(canBeAsked)
     return first === undefined ? [] : [first]
   }
 
@@ -169,7 +170,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     this.#enter()
     await this.#quiet()
     const elements = this.#takeSurplus(max, maxBytes)
-    if (elements.length >= max) return elements
+    if (elements.length >= max || this.#bytesOf(elements) >= maxBytes) return elements
     let failure: Error | undefined
     let slowFailures = 0
     for (const shard of this.#turns()) {
@@ -270,7 +271,7 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     shard.refusal = error
     shard.failed = true
     shard.failures++
-    this.#failing.add(shard.index, this.#clock.now(), 0)
+    if (!this.#failing.has(shard.index)) this.#failing.add(shard.index, this.#clock.now(), 0) // no call waited for this error
     const backoff = isBrief(error) ? AFTER_BRIEF_REFUSAL : AFTER_FAILURE
     shard.retryAt = this.#clock.now() + backoffDelay(backoff, shard.failures, this.#params.random())
     this.#retry.lower(shard.retryAt)
@@ -370,10 +371,11 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   /** All shards in the order of `#rotation`, but the failing one that has its turn is the first. */
-  #turns(): Shard<E>[] {
-    const turn = this.#failing.takeTurn(this.#clock.now())
-    const isFirst = ({ index }: Shard<E>): boolean => index === turn
-    return this.#rotation().sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)))
+  *#turns(): Generator<Shard<E>, void> {
+    const idle = this.#shards.filter(({ returning }) => returning === undefined)
+    let first: Shard<E> | undefined
+    for (first of this.#failing.probe(this.#clock.now(), idle)) yield first
+    for (const shard of this.#rotation()) if (shard !== first) yield shard
   }
 
   /** All shards, each first in its turn; failing or busy shards come last, so that they do not delay the others. */

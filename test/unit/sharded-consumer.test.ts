@@ -78,7 +78,7 @@ class FakeShard implements ShardSource<string> {
 const refused = new ConnectionError('refused', 'not-applied')
 const cut = new ConnectionError('cut', 'unknown')
 
-function setUp(count: number, more: { asksOneFirst?: boolean; failing?: FailingShards } = {}) {
+function setUp(count: number, more: { asksOneFirst?: boolean; failing?: FailingShards; bytesOf?: () => number } = {}) {
   const clock = new FakeClock()
   const shards = Array.from({ length: count }, () => new FakeShard())
   const buffers = new Set<PrefetchBuffer>()
@@ -428,24 +428,101 @@ describe('the consumer of a sharded queue', () => {
       })
     }
 
-    it('reads of the lists spend at most a quarter of their time on silent shards while others have elements', async () => {
-      const { shards, consumer, clock } = setUp(4)
-      let silentMs = 0
-      const empty: number[] = []
-      shards[0]!.list = Array.from({ length: 20_000 }, () => 'a')
-      for (const shard of shards.slice(1)) {
-        shard.drain = async () => {
-          clock.jump(2_000)
-          silentMs += 2_000
-          throw cut
+    for (const silence of [150, 2_000]) {
+      it(`reads of the lists spend at most a quarter of their time on shards that are silent for ${silence} ms while others have elements`, async () => {
+        const { shards, consumer, clock } = setUp(4)
+        let silentMs = 0
+        const empty: number[] = []
+        shards[0]!.list = Array.from({ length: 20_000 }, () => 'a')
+        for (const shard of shards.slice(1)) {
+          shard.drain = async () => {
+            clock.jump(silence)
+            silentMs += silence
+            throw cut
+          }
         }
+        for (let call = 0; clock.now() < 100_000; call++) {
+          await consumer.drain(1).catch(() => empty.push(call))
+          await clock.advance(10)
+        }
+        expect(silentMs).to.be.within(10_000, 30_000)
+        expect(empty, 'only the call that finds out').to.have.length.at.most(1)
+      })
+    }
+
+    it('one read of the lists at a time asks a silent shard first', async () => {
+      const all = setUp(3)
+      const { shards, consumer, clock, outcome } = all
+      failOnce(all, [0], 2_000)
+      await consumer.drain(1)
+      await clock.advance(10_000)
+      const asked: ((error: Error) => void)[] = []
+      shards[0]!.drain = () => new Promise((_, reject) => asked.push(reject))
+      const loops = Array.from({ length: 3 }, () => consumer.drain(1))
+      expect(await outcome(loops[0]!)).to.equal('waits')
+      for (let call = 0; call < 20; call++) {
+        await clock.advance(100)
+        expect(await outcome(consumer.drain(1))).to.have.length(1)
       }
-      for (let call = 0; clock.now() < 100_000; call++) {
-        await consumer.drain(1).catch(() => empty.push(call))
-        await clock.advance(10)
+      expect(asked).to.have.length(1)
+      asked[0]!(cut)
+      expect(await Promise.all(loops)).to.have.length(3)
+      await clock.advance(10_000)
+      expect(await outcome(consumer.drain(1)), 'after the pause').to.equal('waits')
+      expect(asked).to.have.length(2)
+    })
+
+    it('reads of the lists ask a shard again 30 s after it failed, however long a call waited for the error', async () => {
+      const all = setUp(3)
+      failOnce(all, [0], 100_000)
+      await all.consumer.drain(1)
+      await all.clock.advance(29_000)
+      expect(await all.consumer.drain(1)).to.not.include('0')
+      await all.clock.advance(1_001)
+      expect(await all.consumer.drain(1)).to.deep.equal(['0'])
+    })
+
+    it('a shard that failed at once does not wait for the turns of silent ones', async () => {
+      const all = setUp(4)
+      failOnce(all, [1], 10_000)
+      const { shards, consumer, clock } = all
+      const drain = shards[3]!.drain.bind(shards[3])
+      shards[3]!.drain = async () => {
+        shards[3]!.drain = drain
+        throw new WrongTypeError()
       }
-      expect(silentMs).to.be.within(10_000, 30_000)
-      expect(empty, 'only the call that finds out').to.have.length.at.most(1)
+      for (let call = 0; call < 4; call++) await consumer.drain(1)
+      await clock.advance(100)
+      expect(await consumer.drain(1)).to.deep.equal(['3'])
+    })
+
+    it('a call gives the turn to a failing shard that can be asked now', async () => {
+      const { shards, consumer, take, clock, outcome } = setUp(3, { asksOneFirst: true })
+      shards[0]!.broken = refused
+      await outcome(take(1, { timeoutMs: 5_000 }))
+      await clock.advance(5_000) // the next attempt is at 5,650 ms
+      shards[1]!.broken = refused
+      shards[2]!.list = ['a', 'b']
+      expect(await consumer.drain(2)).to.deep.equal(['a', 'b'])
+      await clock.advance(150)
+      for (const shard of shards) shard.waits = []
+      await outcome(take())
+      expect(shards.map(({ waits }) => waits)).to.deep.equal([[], [1], []])
+    })
+
+    it('a call that kept elements fill takes no turn of a failing shard', async () => {
+      const all = setUp(3, { bytesOf: () => 1 })
+      const { shards, consumer, take, clock } = all
+      failOnce(all, [], 0)
+      shards[0]!.broken = refused
+      await consumer.drain(1)
+      await take()
+      expect(consumer.holding).to.equal(true)
+      shards[0]!.broken = undefined
+      clock.jump(150)
+      expect(await consumer.drain(5, 1)).to.have.length(1)
+      expect(consumer.holding).to.equal(false)
+      expect(await consumer.drain(1)).to.deep.equal(['0'])
     })
 
     it('a consumer that knows the failing shards of another one asks the others first', async () => {
