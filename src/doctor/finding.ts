@@ -127,7 +127,7 @@ export const MEANINGS = {
     means:
       'Another program has changed the counts of batches, or deleted entries of their messages: such a batch does not finish when all of its messages have ended.',
     repair:
-      'Find out who wrote into the key, and start a consumer: when the queue has no message left, some of its polls, and a second close, count the others as removed, and the batch finishes. In a queue that is never empty, set the count in the field, and call close again.',
+      'Find out who wrote into the key, and start a consumer: when the queue has no message left, some of its polls, and a second close, count the others as removed, and the batch finishes. In a queue that is never empty, stop what adds and consumes, lower the pending number in the field by the difference, and call close again.',
   },
   'visibility-far': {
     means:

@@ -1,4 +1,4 @@
-/** The pause after a failure, in times of how long a call waited for it: slow shards cost a loop of calls at most a quarter of its time. */
+/** The pause after a failure is this multiple of the time that a call waited for the error: a loop of calls waits a quarter of its time. */
 const PAUSE_FACTOR = 3
 const LEAST_PAUSE_MS = 100
 const MOST_PAUSE_MS = 30_000
@@ -17,7 +17,7 @@ interface Failing {
  */
 export class FailingShards {
   readonly #shards = new Map<number, Failing>()
-  /** When the pause of all slow shards ends: without it, each of them would cost a loop of calls as much as one may. */
+  /** When the pause of all slow shards ends. They share it, so that many of them together cost no more than one. */
   #slowDueAt = -Infinity
   #isProbed = false
 
@@ -37,7 +37,7 @@ export class FailingShards {
     this.#shards.delete(shard)
   }
 
-  /** The one of `shards` that is asked before all others now, if any: the one that is due for the longest time. */
+  /** The one of `shards` that is asked before all others now, if any: the one that has been due longest. */
   takeTurn<S extends { readonly index: number }>(now: number, shards: readonly S[]): S | undefined {
     if (this.#isProbed) return undefined
     let first: { readonly shard: S; readonly failing: Failing } | undefined
@@ -50,7 +50,7 @@ export class FailingShards {
     return first?.shard
   }
 
-  /** Gives the turn, as `takeTurn`, to one of `shards`. Until the caller has its answer there are no other turns, because it can be silent. */
+  /** As `takeTurn`. There is no other turn until the caller goes on, because the shard can be silent. */
   *probe<S extends { readonly index: number }>(now: number, shards: readonly S[]): Generator<S, void> {
     const shard = this.takeTurn(now, shards)
     if (shard === undefined) return

@@ -172,8 +172,9 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     const elements = this.#takeSurplus(max, maxBytes)
     if (elements.length >= max || this.#bytesOf(elements) >= maxBytes) return elements
     let failure: Error | undefined
+    let repeated: { readonly shard: number; readonly error: Error } | undefined
     let slowFailures = 0
-    for (const shard of this.#turns()) {
+    for (const shard of this.#turns(() => elements.length > 0)) {
       await shard.returning
       elements.push(...this.#takeSurplus(max - elements.length, maxBytes - this.#bytesOf(elements))) // elements that could not be put back
       const left = maxBytes - this.#bytesOf(elements)
@@ -185,12 +186,15 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
         this.#failing.delete(shard.index)
       } catch (thrown) {
         const now = this.#clock.now()
+        const error = toError(thrown)
+        if (this.#failing.has(shard.index)) repeated = { shard: shard.index, error }
         this.#failing.add(shard.index, now, now - askedAt)
-        failure ??= toError(thrown)
+        failure ??= error
         if (thrown instanceof ConnectionError && now - askedAt >= SLOW_FAILURE_MS) slowFailures++
       }
     }
     if (elements.length === 0 && failure !== undefined) throw failure
+    if (repeated !== undefined) this.#params.onFailure(repeated.shard, repeated.error) // the caller does not learn of it
     return elements
   }
 
@@ -370,12 +374,19 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     }
   }
 
-  /** All shards in the order of `#rotation`, but the failing one that has its turn is the first. */
-  *#turns(): Generator<Shard<E>, void> {
+  /**
+   * All shards in the order of `#rotation`, but the failing one that has its turn is the first. The other failing ones are left out when
+   * the call has elements: it could hold these longer than their visibility timeouts.
+   */
+  *#turns(hasElements: () => boolean): Generator<Shard<E>, void> {
     const idle = this.#shards.filter(({ returning }) => returning === undefined)
     let first: Shard<E> | undefined
-    for (first of this.#failing.probe(this.#clock.now(), idle)) yield first
-    for (const shard of this.#rotation()) if (shard !== first) yield shard
+    for (const shard of this.#failing.probe(this.#clock.now(), idle)) {
+      first = shard
+      yield shard
+    }
+    for (const shard of this.#rotation())
+      if (shard !== first && !(hasElements() && this.#failing.has(shard.index))) yield shard
   }
 
   /** All shards, each first in its turn; failing or busy shards come last, so that they do not delay the others. */

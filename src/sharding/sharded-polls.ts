@@ -21,7 +21,7 @@ export class ShardedPolls<T> {
   readonly #polls: Pick<QueueRegistry<Poller>, 'isClosed'>
   /** The consumers by claim options, while any of their calls waits. */
   readonly #consumers = new Map<string, ShardedConsumer<ReliableMessage<T>>>()
-  /** Of all consumers, because a new one must not ask a silent shard first again. */
+  /** All consumers share it, because a new one must not ask a silent shard first again. */
   readonly #failing = new FailingShards()
   readonly #connection: FirstConnection
 

@@ -452,13 +452,14 @@ describe('a refused command within a script of a delayed queue', function () {
         }
         if (commands === undefined) {
           commands = await commandsOf(rig.redis, () => act(rig.sender))
+          expect(commands).not.to.have.length(0)
           continue
         }
         const command = commands[n]!
         await queue.published()
         const isDone = await refused.without(command, () => act(refused.sender))
         const announced = await queue.published()
-        if (!isDone && typeof call === 'number' && announced.some((at) => Number(at) > due))
+        if (!isDone && call !== 'transfer' && announced.some((at) => Number(at) > due))
           faults.push(`${command} (rejected): announced ${announced.join()}, but ${due} is first`)
         const arrived = async (): Promise<number> => {
           for (let steps = 0, isMore = true; isMore && steps < 50; steps++) {

@@ -379,6 +379,16 @@ describe('reliable-reschedule.lua', () => {
     expect(await run(rig.sender, reschedule, queue.keys, args)).to.be.within(seconds * 1000 + 7, (seconds + 600) * 1000)
   })
 
+  it('does not let a message expire earlier when its new schedule is refused', async () => {
+    const queue = await rig.queue(having([{ ...fresh, at: NOW + 3_600_000, expires: NOW + 3_600_600 }]))
+    await rig.redis.set(queue.keys.due7, 'of another type')
+    const before = await rig.redis.hgetall(queue.keys.messages)
+    const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), when: '0', priority: 7 }
+    const thrown = await run(rig.sender, reschedule, queue.keys, args).catch((error: unknown) => error)
+    expect(thrown).to.have.property('code', 'ERR_WRONG_TYPE')
+    expect(await rig.redis.hgetall(queue.keys.messages)).to.deep.equal(before)
+  })
+
   it('changes nothing when the announcement is refused', async () => {
     const queue = await rig.queue(having([x]))
     const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), when: '0', priority: 2 }

@@ -450,6 +450,27 @@ describe('the consumer of a sharded queue', () => {
       })
     }
 
+    it('a read of the lists that found something waits for no shard that failed, and reports one that failed again', async () => {
+      const all = setUp(3)
+      const { shards, consumer, clock, failures } = all
+      failOnce(all, [0, 1], 2_000)
+      for (let call = 0; call < 2; call++) await consumer.drain(1).catch(() => undefined)
+      await clock.advance(20_000)
+      let asked = 0
+      for (const shard of shards.slice(0, 2)) {
+        shard.drain = async () => {
+          asked++
+          clock.jump(2_000)
+          throw cut
+        }
+      }
+      shards[2]!.list = ['a', 'b', 'c']
+      const before = failures.length
+      expect(await consumer.drain(5)).to.deep.equal(['a', 'b', 'c'])
+      expect(asked, 'only the one that had its turn').to.equal(1)
+      expect(failures).to.have.length(before + 1)
+    })
+
     it('one read of the lists at a time asks a silent shard first', async () => {
       const all = setUp(3)
       const { shards, consumer, clock, outcome } = all

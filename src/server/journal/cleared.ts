@@ -11,8 +11,8 @@ import type { Row } from './rows.js'
 const CLEARED = 1_000
 
 /**
- * Marks rows as removed if the batch says that Redis cleared all messages of the queue; otherwise does nothing. There can be millions: their rows are written before the entry, in batches. After an
- * interruption it is repeated with the entry, as it touches no row with a later change.
+ * Marks rows as removed if the batch says that Redis cleared all messages of the queue; otherwise does nothing. There can be millions:
+ * their rows are written before the entry, in batches. After an interruption it is repeated with the entry, as it touches no row with a later change.
  */
 export async function removeClearedRows(
   database: JournalDatabase,

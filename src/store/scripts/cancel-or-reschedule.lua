@@ -1,6 +1,6 @@
 -- Find the pending entry of a ticket by its due time and id, and remove it or give it a new due time.
--- When the head changes, the new head is announced, so that no client wakes up for the old one. The script publishes before it writes, so
--- that an error (no right to publish) leaves everything as it was.
+-- When the head changes, the new head is announced, so that no client wakes up for the old one. A new due time is published before it is
+-- written, so that an error (no right to publish) leaves everything as it was; a cancelled message needs no announcement.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order
@@ -33,20 +33,19 @@ end
 local entry = findEntry(timeouts, due, prefix)
 if not entry then return false end
 
--- Announces the entry after this one, if this one is the head; behind a foreign head clients wake up for nothing.
-local function announceSecond()
-  if not isHead(entry) then return end
-  local at = tonumber(redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 1, 1)[2])
-  if at then redis.call('PUBLISH', ARGV.channel, string.format('%.0f', math.floor(at))) end
+-- The due time of the entry after this one as text, if this one is the head.
+local function secondDue()
+  local at = isHead(entry) and tonumber(redis.call('ZRANGEBYSCORE', timeouts, 0, '+inf', 'WITHSCORES', 'LIMIT', 1, 1)[2])
+  return at and string.format('%.0f', math.floor(at))
 end
 
 if delay < 0 then
   -- an id of 8 or 16 bytes, with its length before it, or one of the old format is in the order list
   local isInOrder = #prefix == 8 or #prefix == 9 or #prefix == 17
-  if isInOrder then redis.call('LLEN', order) end -- a key of another type fails before anything else
-  announceSecond()
+  local second = secondDue()
   if isInOrder then redis.call('LREM', order, 1, entry) end
   redis.call('ZREM', timeouts, entry)
+  if second then redis.pcall('PUBLISH', ARGV.channel, second) end
   return 0
 end
 
@@ -56,8 +55,9 @@ if newDue > 9007199254740991 then return -2 end
 local newDueText, oldest = string.format('%.0f', newDue), oldestDue(now, newDue)
 -- Others that are due no later, of those that are due at `oldest` or later: if there are any, clients wait no longer than for these.
 local isOwn = tonumber(due) >= oldest and tonumber(due) <= newDue
-redis.call('ZADD', timeouts, 'XX', due, entry) -- changes nothing, but needs the right and the memory: clients believe a later time
+redis.call('ZADD', timeouts, 'XX', due, entry) -- changes nothing, but needs the right and the memory: followers would wait for the later time
 local others = redis.call('ZCOUNT', timeouts, oldest, newDueText) - (isOwn and 1 or 0)
-if others == 0 then redis.call('PUBLISH', ARGV.channel, newDueText) else announceSecond() end
+local announced = others == 0 and newDueText or secondDue()
+if announced then redis.call('PUBLISH', ARGV.channel, announced) end
 redis.call('ZADD', timeouts, 'XX', newDueText, entry)
 return newDueText

@@ -52,8 +52,8 @@ local function note(entry, due)
   if due == earliest then alike = alike + 1 end
 end
 
--- Adds all entries at once, which takes half the time. Returns false without a change if the server cannot report at once which exist (before Redis 6.2),
--- or if an entry is given twice.
+-- Adds all entries at once, which takes half the time. Returns false without a change if the server cannot report at once which exist
+-- (before Redis 6.2), or if an entry is given twice.
 local function addTogether()
   local known = redis.pcall('ZMSCORE', timeouts, unpack(entries, 6))
   if known.err then return false end

@@ -38,7 +38,8 @@
 -- ARGV[6] client    text     the caller
 -- ARGV[7] batch     text     the batch of the messages, or "" for none
 -- ARGV[8..] items   bytes*   for each message three: its id; "<priority>,<when>,<time to live in ms>,<delivery limit>,<bytes of headers>,<once for
---   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for missing ones; group, headers and payload; with a group "g<bytes of it>" is in the place of the priority
+--   how many ms>,<what it is once>", where when is a delay in ms or "@" and epoch ms, with nothing for missing ones; group, headers and
+--   payload; with a group "g<bytes of it>" is in the place of the priority
 --
 -- returns {now as text, the outcome of each message, ...}: 1 added, 2 replaced, 3 postponed, 0 kept as it was, -1 was added within
 --   its interval, -2 the queue is full, -3 a time exceeds 2^53-1, -4 adding is paused, -5 its payload is too large,
@@ -296,8 +297,11 @@ local function add(id, record, detail, body)
   local priority = detail.priority
   if isThere and existing == 'postpone' then
     if not priorityNow or (taken and visibleNow > now) then return leave(0) end
-    local expires = shiftExpiry(messages, deliveries, id, visibleNow, detail.visible, detail.expires)
+    local expires -- as in reliable-reschedule.lua
+    local isLater = detail.visible >= visibleNow
+    if isLater then expires = shiftExpiry(messages, deliveries, id, visibleNow, detail.visible, detail.expires) end
     changeSchedule(priorityNow, taken, record, id, priorityNow, detail.visible, record)
+    if not isLater then expires = shiftExpiry(messages, deliveries, id, visibleNow, detail.visible, detail.expires) end
     if log then noteChange(log, changeHead('r', nil, detail.score, priorityNow == GROUPED and 0 or priorityNow), id, expires) end
     return 3
   end
@@ -360,8 +364,8 @@ if durable and isLeft then
   if not record then redis.call('HDEL', messages, ids[1]) end
 end
 
--- Removes more marks than were added, so that they do not pile up. Last, because after a write that takes no memory Redis would not refuse the
--- other writes at maxmemory; and an error here must not affect added messages. The marks are not read, because they can be of any size.
+-- Removes more marks than were added, so that they do not pile up. Last, because after a write that takes no memory Redis would not refuse
+-- the other writes at maxmemory; and an error here must not affect added messages. The marks are not read, because they can be of any size.
 local most = 20 + 2 * #ids
 local stale = redis.pcall('ZCOUNT', once, '-inf', now)
 if type(stale) == 'number' and stale > 0 then redis.call('ZREMRANGEBYRANK', once, 0, math.min(stale, most) - 1) end

@@ -4,9 +4,10 @@
 -- KEYS[2] changes  stream  the queue's changes
 --
 -- returns {epoch or "" when the queue keeps no changes, the ids of the first and the last entry or "", how many there are, how many can be
---   there until adding is refused or 0, how many groups there are, then for each of at most 100 of at most 1,000 groups six: its name, how many entries it has read and not
---   acknowledged, how many it has not read or -1 when the server does not say it, the first it has not acknowledged or "", its consumers,
---   for how many ms none of these has asked for entries or -1 where there are none or too many to look at}
+--   there until adding is refused or 0, how many groups there are, then for each of at most 100 of at most 1,000 groups six: its name, how
+--   many entries it has read and not acknowledged, how many it has not read or -1 when the server does not say it, the first it has not
+--   acknowledged or "", its consumers, for how many ms none of these has asked for entries or -1 where there are none or too many to look
+--   at}
 local config, changes = KEYS.config, KEYS.changes
 
 -- include shared/change-log.lua

@@ -47,8 +47,8 @@ local function list(number)
   isListed[number] = true
 end
 
--- The least whole number from `low` to `high` for which a condition holds that holds for all greater ones; `high` if it holds for none. ZCOUNT is
--- slow where it matches a large name; with steps of a sixteenth most probes match none.
+-- The least whole number from `low` to `high` for which a condition holds that holds for all greater ones; `high` if it holds for none.
+-- ZCOUNT is slow where it matches a large name; with steps of a sixteenth most probes match none.
 local function least(low, high, holds)
   while low < high do
     local middle = low + math.floor((high - low) / 16)
@@ -57,7 +57,8 @@ local function least(low, high, holds)
   return low
 end
 
--- When the first message of a schedule is due, or nil. After too many bytes of large names it counts, and reads no name; then nil also stands for a time that is not before `first`.
+-- When the first message of a schedule is due, or nil. After too many bytes of large names it counts, and reads no name; then nil also
+-- stands for a time that is not before `first`.
 local function firstOf(schedule)
   if largeNames.bytes <= largeNames.most then
     local head = redis.call('ZRANGE', schedule, 0, 0, 'WITHSCORES')
@@ -77,7 +78,8 @@ for _, schedule in ipairs(due) do
 end
 if first and aside.has(first) then first = nil end
 
--- The number of the first messages that are set aside under a number from `from` on, or nil. Also lowers `first` to their time. Counts, and reads no name.
+-- The number of the first messages that are set aside under a number from `from` on, or nil. Also lowers `first` to their time. Counts, and
+-- reads no name.
 local function numberFrom(schedule, from)
   local low = aside.range(from)
   if from > aside.most or redis.call('ZCOUNT', schedule, low, aside.to) == 0 then return nil end

@@ -10,9 +10,9 @@
 -- ARGV[2] onlyCompleted  flag     whatever else there is of the ids: "c" or "g"
 -- ARGV[3..] ids          bytes*
 --
--- returns {1 when the queue keeps completed messages, then for each id two: "w" while the message is in the queue, "c" when it was completed,
---   "d" when it is a dead letter, "g" when there is nothing of it; and what is kept of a completed one, or the failures of a dead letter}; for
---   at least one id
+-- returns {1 when the queue keeps completed messages, then for each id two: "w" while the message is in the queue, "c" when it was
+--   completed, "d" when it is a dead letter, "g" when there is nothing of it; and what is kept of a completed one, or the failures of a
+--   dead letter}; for at least one id
 local messages, completed, deadMessages, deadFailures = KEYS.messages, KEYS.completed, KEYS.deadMessages, KEYS.deadFailures
 local BYTES = 1048576 -- the most bytes of one reply, except for the first result
 

@@ -1,6 +1,6 @@
 -- Give messages a new visibility, counted from now, if their old one has not ended and no other client has claimed them
--- since. A visibility that ends earlier than before is announced. The delivery counts as an attempt from now on, except for messages that are
--- not being handled yet.
+-- since. A visibility that ends earlier than before is announced. The delivery counts as an attempt from now on, except for messages that
+-- are not being handled yet.
 --
 -- KEYS[1] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[2] config      hash  the queue's settings

@@ -1,5 +1,5 @@
--- Read entries of the change stream, for one reader of a group or without a group. Values that no script has written are not returned, and a few
--- entries are read at a time, because entries can be of any size.
+-- Read entries of the change stream, for one reader of a group or without a group. Values that no script has written are not returned, and
+-- a few entries are read at a time, because entries can be of any size.
 --
 -- KEYS[1] changes  stream  the queue's changes
 --

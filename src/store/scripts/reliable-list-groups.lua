@@ -1,5 +1,5 @@
--- List one page of the names of groups: first groups with waiting messages, by length and bytes; then others that have claims, or had some lately; then other
--- paused groups. The caller goes on until the cursor is empty.
+-- List one page of the names of groups: first groups with waiting messages, by length and bytes; then others that have claims, or had some
+-- lately; then other paused groups. The caller goes on until the cursor is empty.
 --
 -- KEYS[1] groupOrder  zset  group, due time and id of the messages with a group, in the order of their bytes
 -- KEYS[2] groups      hash  group -> its claims, and when they were

@@ -166,7 +166,8 @@ if #ARGV > 7 then
   end
 else
   local count = tonumber(ARGV.count)
-  -- Moves the first messages of a schedule; those that stay must not hold up the next ones. In steps, because ids of other programs can be of any size.
+  -- Moves the first messages of a schedule; those that stay must not hold up the next ones. In steps, because ids of other programs can be
+  -- of any size.
   local function moveFirst(schedule)
     local looked, stays, bytes, step = 0, 0, 0, 4
     while looked < LOOKS do

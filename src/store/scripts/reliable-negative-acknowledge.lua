@@ -1,6 +1,6 @@
 -- Give unhandled messages back, if their visibility has not ended and no other client has claimed them since: to be
--- delivered again after a delay, or to the dead letters. A message that reached its delivery limit goes to these too. If messages are large, it gives
--- back only the first of them.
+-- delivered again after a delay, or to the dead letters. A message that reached its delivery limit goes to these too. If messages are
+-- large, it gives back only the first of them.
 --
 -- KEYS[1] messages      hash  id -> record
 -- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"
@@ -48,7 +48,8 @@
 -- ARGV[8..] handled    bytes*   for each message two: its priority and id, "<attempts> <token>"
 --
 -- returns for each message 1 when it will be delivered again, 2 when it is a dead letter (or gone, where the queue keeps none), 3 when the
---   keys of the dead letters are of another type, so that it will be tried again, 0 when it was no longer the caller's; for at least one message; -3 alone when the time exceeds 2^53-1
+--   keys of the dead letters are of another type, so that it will be tried again, 0 when it was no longer the caller's; for at least one
+--   message; -3 alone when the time exceeds 2^53-1
 local messages, deliveries, failures, config, inFlight, ticks = KEYS.messages, KEYS.deliveries, KEYS.failures, KEYS.config, KEYS.inFlight, KEYS.ticks
 local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9, KEYS.due10}
 local queue = {messages = messages, deliveries = deliveries, failures = failures}

@@ -1,5 +1,5 @@
--- Find where a reader of the change stream begins, and create its group if there is none yet. A group that another program has set after all entries
--- begins again with the first.
+-- Find where a reader of the change stream begins, and create its group if there is none yet. A group that another program has set after
+-- all entries begins again with the first.
 --
 -- KEYS[1] config   hash    the queue's settings
 -- KEYS[2] changes  stream  the queue's changes
@@ -10,8 +10,8 @@
 -- ARGV[4] idleMs  integer  consumers of the group that have been idle for longer, and have nothing to acknowledge, are forgotten,
 --   unless there are more than 2,000
 --
--- returns {'ok', the id after which the reader begins, the epoch of the queue}; or {'off', ''} when the queue keeps no changes; where the stream does not have that
---   entry any more {'epoch' or 'rewound' or 'trimmed', ''}
+-- returns {'ok', the id after which the reader begins, the epoch of the queue}; or {'off', ''} when the queue keeps no changes; where the
+--   stream does not have that entry any more {'epoch' or 'rewound' or 'trimmed', ''}
 local config, changes = KEYS.config, KEYS.changes
 local group, from, epoch = ARGV.group, ARGV.from, ARGV.epoch
 

@@ -1,4 +1,5 @@
--- Pause or resume a group for all processes. Consumers keep the messages that they have. A resumed group gets the last turn, and waiting clients poll at once.
+-- Pause or resume a group for all processes. Consumers keep the messages that they have. A resumed group gets the last turn, and waiting
+-- clients poll at once.
 --
 -- KEYS[1] config      hash  the queue's settings
 -- KEYS[2] inFlight    zset  priority and id -> when its visibility ends, epoch ms

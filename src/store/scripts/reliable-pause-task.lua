@@ -1,5 +1,5 @@
--- Pause or resume a task for all processes. Consumers keep the messages that they have. Polls set its messages aside as they meet them, and bring them back
--- after it was resumed; waiting clients begin with that at once.
+-- Pause or resume a task for all processes. Consumers keep the messages that they have. Polls set its messages aside as they meet them, and
+-- bring them back after it was resumed; waiting clients begin with that at once.
 --
 -- KEYS[1] config      hash  the queue's settings
 -- KEYS[2] taskPauses  zset  paused task -> its number

@@ -1,9 +1,9 @@
 -- Hand out visible messages, the highest priority first and within a priority by the time at which they became visible. Until
 -- the visibility ends no other caller gets them. The script also returns messages whose visibility has ended, removes expired
--- ones, and moves those delivered too often to the dead letters. A message that a caller prefetches (`beforehand`) counts as an attempt only from when the
--- caller extends it as begun. If it never does, the next caller that prefetches the message has to extend it before handling it.
--- At the limits of the queue it hands out nothing, and returns when the rate admits the next claim; the script that ends a claim announces that.
--- Works for about `budgetUs`, with about 1 MiB of records, and then returns, however many are left.
+-- ones, and moves those delivered too often to the dead letters. A message that a caller prefetches (`beforehand`) counts as an attempt
+-- only from when the caller extends it as begun. If it never does, the next caller that prefetches the message has to extend it before
+-- handling it. At the limits of the queue it hands out nothing, and returns when the rate admits the next claim; the script that ends a
+-- claim announces that. Works for about `budgetUs`, with about 1 MiB of records, and then returns, however many are left.
 --
 -- KEYS[1] messages      hash  id -> record
 -- KEYS[2] deliveries    hash  id -> "<attempts>", in flight "<attempts> <token>"; "<attempts>~" after one that was not begun
@@ -225,7 +225,8 @@ local expired, deadLettered, handed, looked, bytes = 0, 0, 0, 0, 0
 
 -- include poll/claim-plain.lua
 
--- One poll of about thirty looks for lost messages also if it finds others. The time chooses it, by a period that is no multiple of usual intervals.
+-- One poll of about thirty looks for lost messages also if it finds others. The time chooses it, by a period that is no multiple of usual
+-- intervals.
 groups.looks = now % 61 < 2
 
 -- include poll/claim-turns.lua
@@ -281,8 +282,8 @@ end
 local function nextTime()
 -- include poll/shorten-far.lua
 
-  -- Another program, or a Redis that came back without the settings, can have forgotten that there is any: a poll that found nothing looks, and the next
-  -- one looks after it.
+  -- Another program, or a Redis that came back without the settings, can have forgotten that there is any: a poll that found nothing looks,
+  -- and the next one looks after it.
   local looks = handed == 0 or groups.looks
   if looks and shortenFar() then return now end
   local others, othersRemoved = earliest({inFlight, ticks}, LONGEST)
@@ -318,7 +319,8 @@ local function nextTime()
 end
 
 local following = nextTime()
--- One poll of about thirty, and one of seven of those that found nothing, as a queue without messages has its sweeps only; 7 divides no usual sweep.
+-- One poll of about thirty, and one of seven of those that found nothing, as a queue without messages has its sweeps only; 7 divides no
+-- usual sweep.
 if groups.looks or handed == 0 and now % 7 == 0 then
 -- include poll/persist-keys.lua
 

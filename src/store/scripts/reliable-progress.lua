@@ -1,5 +1,5 @@
--- Store the progress of a message, if its visibility has not ended and no other client has claimed it since. It replaces the last progress, and is part of the
--- message's history, so that it is removed with the message. The visibility changes only if the caller asks for it.
+-- Store the progress of a message, if its visibility has not ended and no other client has claimed it since. It replaces the last progress,
+-- and is part of the message's history, so that it is removed with the message. The visibility changes only if the caller asks for it.
 --
 -- KEYS[1] deliveries  hash  id -> "<attempts>", in flight "<attempts> <token>"
 -- KEYS[2] failures    hash  id -> the progress, and a line for each failed attempt

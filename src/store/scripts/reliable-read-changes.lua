@@ -10,8 +10,8 @@
 -- ARGV[4] bytes   integer  the size of the page
 -- ARGV[5] digest  text     the digest of that entry; "" for any entry of this id
 --
--- returns {'ok' or 'off' when the queue keeps no changes; where the stream does not have that entry any more 'epoch', 'rewound' or 'trimmed';
---   the epoch of the queue or "", the id of the last entry that there ever was or "", the entries as XRANGE gives them}
+-- returns {'ok' or 'off' when the queue keeps no changes; where the stream does not have that entry any more 'epoch', 'rewound' or
+--   'trimmed'; the epoch of the queue or "", the id of the last entry that there ever was or "", the entries as XRANGE gives them}
 local config, changes = KEYS.config, KEYS.changes
 local after, epoch, count, bytes, digest = ARGV.after, ARGV.epoch, tonumber(ARGV.count), tonumber(ARGV.bytes), ARGV.digest
 

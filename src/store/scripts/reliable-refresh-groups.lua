@@ -1,5 +1,5 @@
--- Update one page of the groups that have claims, or had some lately, after a limit was changed: groups below the new limit get a turn, and waiting clients
--- poll at once. The caller goes on until the cursor is 0.
+-- Update one page of the groups that have claims, or had some lately, after a limit was changed: groups below the new limit get a turn, and
+-- waiting clients poll at once. The caller goes on until the cursor is 0.
 --
 -- KEYS[1] config      hash  the queue's settings
 -- KEYS[2] inFlight    zset  priority and id -> when its visibility ends, epoch ms

@@ -38,8 +38,8 @@ if type(made) == 'table' and made.err then
 end
 if log.keep == 'g' then trimChanges(changes) end
 
--- The server knows a group's lag only if it knows how many entries the group has read (from Redis 7 on). If another program has set that count too
--- high, the lag stays unknown.
+-- The server knows a group's lag only if it knows how many entries the group has read (from Redis 7 on). If another program has set that
+-- count too high, the lag stays unknown.
 local stream = byName(redis.call('XINFO', 'STREAM', changes))
 local first = redis.call('XRANGE', changes, '-', '+', 'COUNT', 1)[1]
 if stream['entries-added'] and first and first[1] == id then

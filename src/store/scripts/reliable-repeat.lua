@@ -130,7 +130,8 @@ local function isToCome(schedule)
   return aside.whenOf(tonumber(redis.call('ZSCORE', schedule, withdrawn) or 0)) > now
 end
 
--- Where the withdrawn message waits. It is removed after the new ones are added, so that after an error the repeat still has a next message.
+-- Where the withdrawn message waits. It is removed after the new ones are added, so that after an error the repeat still has a next
+-- message.
 local former, formerPlace, formerGroup = {}, nil, nil
 if withdrawn ~= '' then
   for _, each in ipairs(due) do
@@ -168,7 +169,7 @@ for item = 11, #ARGV, 3 do
   local isThere = redis.call('HEXISTS', messages, id) == 1
   -- another program wrote such a record, or deleted its place: no poll would find it
   local isLost = isThere and not isPlaced(all, inFlight, id)
-  local isAgain = id == withdrawn and #former > 0
+  local isAgain = id == withdrawn and #former > 0 and not againIn
   if isAgain or isLost or not isThere then
     local schedule, place = enter(id, ARGV[item + 1], ARGV[item + 2])
     if isAgain then againIn, againPlace = schedule, place end

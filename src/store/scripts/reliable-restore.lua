@@ -31,8 +31,9 @@
 -- ARGV[2] client   text    the caller
 -- ARGV[3] known    flag    1 when the readers of the change stream know the messages: the entry then has only their ids
 -- ARGV[4..] items  bytes*  for each message three: its id; "<priority>,<due, epoch ms>,<attempts>,<expires, epoch ms>,<delivery limit>,
---   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for missing ones; failures, group, headers and payload;
---   with a group "g<bytes of it>" is in the place of the priority; of a dead letter with a group, which takes no turns, "<priority>d<bytes of it>"
+--   <bytes of headers>,<bytes of failures>,<due time of the message it may replace>", with nothing for missing ones; failures, group,
+--   headers and payload; with a group "g<bytes of it>" is in the place of the priority; of a dead letter with a group, which takes no
+--   turns, "<priority>d<bytes of it>"
 --
 -- returns the outcome of each message: 1 restored, 2 restored in the place of another, 0 the id exists, 3 the message that it may
 --   replace does not exist

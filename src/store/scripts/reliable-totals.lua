@@ -29,8 +29,8 @@
 -- ARGV[2] most   integer  the most groups with a possible message to examine, and the most paused ones; messages of further groups count as not held back
 --
 -- returns {visible, visible held back by a pause, by a limit, groups with a turn, groups that wait for a time, paused groups, batches
---   that have not finished, batches that have, messages in flight, paused tasks, completed messages that are kept, 1 if adding is paused, 1 if
---   polling is paused, when the rate of the queue admits the next claim as text, or "" for now}
+--   that have not finished, batches that have, messages in flight, paused tasks, completed messages that are kept, 1 if adding is paused, 1
+--   if polling is paused, when the rate of the queue admits the next claim as text, or "" for now}
 local config, inFlight = KEYS.config, KEYS.inFlight
 local due = {KEYS.due0, KEYS.due1, KEYS.due2, KEYS.due3, KEYS.due4, KEYS.due5, KEYS.due6, KEYS.due7, KEYS.due8, KEYS.due9}
 local turns, wakes, pauses = KEYS.groupTurns, KEYS.groupWakes, KEYS.groupPauses

@@ -3,8 +3,8 @@
 -- is complete in itself, and the destination is pushed to first, so that an error leaves everything not yet moved where it was.
 -- An unreadable entry goes to the quarantine list and never stops the rest: the script does not walk a long order list for it.
 -- If the quarantine cannot take such an entry, the entry is due again an hour later.
--- Then it promotes a part of the first bucket whose time has come. Messages due after the first message of a bucket wait for the bucket, so if the minute of
--- the bucket has begun, this comes first.
+-- Then it promotes a part of the first bucket whose time has come. Messages due after the first message of a bucket wait for the bucket, so
+-- if the minute of the bucket has begun, this comes first.
 --
 -- KEYS[1] timeouts     zset    packed entry -> due time, epoch ms
 -- KEYS[2] order        list    packed entries in offer order
@@ -34,7 +34,8 @@
 --   the server's error about the order list or "", microseconds worked: 0 where scripts cannot measure that,
 --   who leads: "self", "other" or "none", when that lease ends or 0, elements of the order list in no schedule set aside,
 --   the server's error about the quarantine list or "", malformed entries put off because the quarantine cannot take them,
---   `largeHead` and `largeFirst` of the caller's next transfer, steps of promotions: elements and buckets, the server's error about the wheel or ""}
+--   `largeHead` and `largeFirst` of the caller's next transfer, steps of promotions: elements and buckets, the server's error about the
+--   wheel or ""}
 local timeouts, order, destination, quarantine, wheel = KEYS.timeouts, KEYS.order, KEYS.destination, KEYS.quarantine, KEYS.wheel
 local channel = ARGV.channel
 local budget, limit, most = tonumber(ARGV.budgetUs), tonumber(ARGV.limit), tonumber(ARGV.bytes)
@@ -84,8 +85,8 @@ local function setAside(reason, entry)
   return true
 end
 
--- Transfers do not read a large entry again while it is not due. They do not ask whether it is still there, because Redis would compare all of it.
--- If it is gone, the next transfer comes early, and entries leave the order list one by one, until the caller has forgotten it.
+-- Transfers do not read a large entry again while it is not due. They do not ask whether it is still there, because Redis would compare all
+-- of it. If it is gone, the next transfer comes early, and entries leave the order list one by one, until the caller has forgotten it.
 local largeHead, largeFirst = ARGV.largeHead, ARGV.largeFirst
 local function isAhead(due)
   local at = tonumber(due)
@@ -98,12 +99,13 @@ if not isAhead(largeFirst) then largeFirst = '' end
 local FIRST_READ, MOST_READ = 2, 64
 local bytes = 0
 
--- Most transfers find one due entry or none: the first two entries show that, and the next due time. They are not read if a large one is known.
+-- Most transfers find one due entry or none: the first two entries show that, and the next due time. They are not read if a large one is
+-- known.
 local nowMs = math.floor(nowExact)
 -- The due time up to which messages are delivered: those of an overdue bucket go first.
 local deliverUpTo = nowMs
--- Transfers of sweeps, which have `announce` off, look for buckets that the wheel lacks. On a busy queue a sweep may never run a transfer of its own, so one of 61 of the
--- other transfers looks, too.
+-- Transfers of sweeps, which have `announce` off, look for buckets that the wheel lacks. On a busy queue a sweep may never run a transfer
+-- of its own, so one of 61 of the other transfers looks, too.
 if ARGV.buckets == '1' and (ARGV.announce ~= '1' or nowMs % 61 == 0) then restoreLost(wheel, nowMs) end
 -- `promoted` counts what the wheel lost to this script: here the foreign members that were removed, later also what was promoted.
 local bucket, wheelError, promoted = firstBucket(wheel)
@@ -121,7 +123,8 @@ local function promote()
   promoted, promotes = promoted + steps, false
   if problem ~= '' then wheelError = problem end
 end
--- Due messages wait for a late bucket. If the bucket ends here, they are delivered here: another program could write another bucket before the next transfer.
+-- Due messages wait for a late bucket. If the bucket ends here, they are delivered here: another program could write another bucket before
+-- the next transfer.
 if promotes and not isHeldUp and bucket[1] * MINUTE <= nowMs then promote() end
 if bucket[1] and not isHeldUp and tonumber(bucket[2]) <= reached then deliverUpTo = math.min(nowMs, bucket[1] * MINUTE - 1) end
 local nothingDue, singleDue, peeked, afterHead, firstDue = false, false, {}, {}, {}
@@ -301,7 +304,8 @@ if lowest > 0 and quarantineError == '' then following = now end -- there are mo
 local nextPromotion = isMore and now or waitsForIds and string.format('%.0f', nowMs + AGAIN_MS)
 if bucket[2] and not isHeldUp then
   local at = tonumber(bucket[2])
-  -- After the clock was set back the promotion goes on. A time between two promotions, which another program has written, waits for the second one.
+  -- After the clock was set back the promotion goes on. A time between two promotions, which another program has written, waits for the
+  -- second one.
   at = at <= reached and math.min(at, nowMs) or math.max(at, reached + MINUTE)
   nextPromotion = string.format('%.0f', math.max(0, at))
 end

@@ -1,6 +1,7 @@
--- Cancel the entry of a ticket of a queue of the wheel layout. Until its bucket is promoted the entry is in it, because a ticket proves that it was added, so
--- the script does not read the bucket. It adds the id to the cancelled ones of the minute, which the promotion checks.
--- These are removed with their bucket, and have no expiry of their own: a server that evicts expiring keys would bring the cancelled messages back.
+-- Cancel the entry of a ticket of a queue of the wheel layout. Until its bucket is promoted the entry is in it, because a ticket proves
+-- that it was added, so the script does not read the bucket. It adds the id to the cancelled ones of the minute, which the promotion
+-- checks. These are removed with their bucket, and have no expiry of their own: a server that evicts expiring keys would bring the
+-- cancelled messages back.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] wheel     zset  minute of a bucket -> when the bucket is promoted, epoch ms
@@ -9,7 +10,8 @@
 -- ARGV[2] due     integer  the due time in the ticket
 -- ARGV[3] prefix  bytes    what the entry starts with: the length of the id, and the id
 --
--- returns 1 when cancelled, 0 when it was cancelled before or is not pending, -3 when its bucket is being promoted: continue the promotion, and call again
+-- returns 1 when cancelled, 0 when it was cancelled before or is not pending, -3 when its bucket is being promoted: continue the promotion,
+--   and call again
 local timeouts, wheel, due, prefix = KEYS.timeouts, KEYS.wheel, ARGV.due, ARGV.prefix
 
 -- include shared/find-entry.lua

@@ -1,5 +1,5 @@
--- Delete the pending messages of a queue, with at most 100 of its buckets. The horizon stays, so that messages of a minute whose promotion has begun
--- do not get a bucket again.
+-- Delete the pending messages of a queue, with at most 100 of its buckets. The horizon stays, so that messages of a minute whose promotion
+-- has begun do not get a bucket again.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] order     list  packed entries in offer order

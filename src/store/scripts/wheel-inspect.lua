@@ -1,4 +1,5 @@
--- Examine the buckets of some minutes in a row, also of those that the wheel lacks, or to which another program gave a later time than that of their promotion.
+-- Examine the buckets of some minutes in a row, also of those that the wheel lacks, or to which another program gave a later time than that
+-- of their promotion.
 --
 -- KEYS[1] wheel  zset  minute of a bucket -> when the bucket is promoted, epoch ms
 --
@@ -6,8 +7,8 @@
 -- ARGV[2] count    integer  how many minutes
 -- ARGV[3] restore  flag     whether to put into the wheel what it lacks, with its time
 --
--- returns {buckets that the wheel lacked or has too late, {for each key of a bucket that expires two: the key, in how many ms}, {keys of buckets that are no lists},
---   {keys of their cancelled ids that are no sets}}
+-- returns {buckets that the wheel lacked or has too late, {for each key of a bucket that expires two: the key, in how many ms}, {keys of
+--   buckets that are no lists}, {keys of their cancelled ids that are no sets}}
 local wheel, from, count = KEYS.wheel, tonumber(ARGV.from), tonumber(ARGV.count)
 
 -- include shared/wheel.lua

@@ -1,8 +1,8 @@
 -- Add entries to a queue of the wheel layout: those that are due soon to the schedule, the others to the bucket of their minute. Adds all
 -- of them or, after an error, none. It does not check for equal entries: an id has ten bytes or more, five of them random.
 --
--- The script computes the keys of the buckets, see shared/wheel.lua. An element of a bucket is 2 bytes, the milliseconds from the start of the minute to its
--- due time, and the entry. If the key of a bucket is of another type, the entries of its minute go to the schedule.
+-- The script computes the keys of the buckets, see shared/wheel.lua. An element of a bucket is 2 bytes, the milliseconds from the start of
+-- the minute to its due time, and the entry. If the key of a bucket is of another type, the entries of its minute go to the schedule.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] wheel     zset  minute of a bucket -> when the bucket is promoted, epoch ms
@@ -16,9 +16,9 @@
 -- ARGV[6..] entries  bytes*  packed entries
 --
 -- returns {now, number of an entry, what became of it, ...} as texts; entries are counted from 0, and only those are named
---   that were not simply added: -2 when the due time exceeds 2^53-1; -3 for a repetition that comes too late to know whether an earlier attempt was
---   delivered or never arrived, or whose due time is in another minute than that of the earlier attempt may be, so that its ticket would name one of two
---   messages; the due time of one that was there already
+--   that were not simply added: -2 when the due time exceeds 2^53-1; -3 for a repetition that comes too late to know whether an earlier
+--   attempt was delivered or never arrived, or whose due time is in another minute than that of the earlier attempt may be, so that its
+--   ticket would name one of two messages; the due time of one that was there already
 local timeouts, wheel = KEYS.timeouts, KEYS.wheel
 local delays, entries, undeliveredUntil = ARGV.delays, ARGV, tonumber(ARGV.undeliveredUntilMs)
 local MAX = 9007199254740991

@@ -1,5 +1,5 @@
--- Give the entry of a ticket of a queue of the wheel layout a new due time and a new id. It searches a bucket page by page: until the bucket is promoted,
--- elements are only added at its end.
+-- Give the entry of a ticket of a queue of the wheel layout a new due time and a new id. It searches a bucket page by page: until the
+-- bucket is promoted, elements are only added at its end.
 --
 -- KEYS[1] timeouts  zset  packed entry -> due time, epoch ms
 -- KEYS[2] wheel     zset  minute of a bucket -> when the bucket is promoted, epoch ms
@@ -12,8 +12,8 @@
 -- ARGV[6] delayMs    integer  the time from now to the new due time
 -- ARGV[7] from       integer  the index in the bucket to continue from
 --
--- returns the new due time as text; nil when there is no such entry; -2 when the new due time exceeds 2^53-1; -3 when its bucket is being promoted: continue
---   the promotion, and call again; {index to continue from} when it was not found yet
+-- returns the new due time as text; nil when there is no such entry; -2 when the new due time exceeds 2^53-1; -3 when its bucket is being
+--   promoted: continue the promotion, and call again; {index to continue from} when it was not found yet
 local timeouts, wheel, due, prefix = KEYS.timeouts, KEYS.wheel, ARGV.due, ARGV.prefix
 
 -- include shared/find-entry.lua

@@ -1,5 +1,5 @@
--- A part of reliable-poll.lua: `claimPlain` claims at most `most` messages without a group, those of the highest priority first, calls `give` with each
--- one's part of the reply, and returns how many it claimed.
+-- A part of reliable-poll.lua: `claimPlain` claims at most `most` messages without a group, those of the highest priority first, calls
+-- `give` with each one's part of the reply, and returns how many it claimed.
 
 local byte = string.byte
 local function claimPlain(most, give)

@@ -1,7 +1,8 @@
 -- A part of reliable-poll.lua: `takeTurns` claims messages if some have a group. `arePlain`: there are also messages without one.
 
--- Round robin: each group has a turn, and the messages without a group share one, under the empty name. The script works round by round: it reads what the next
--- groups have, their limits and their messages; then claims messages in the order of the turns; then writes all changes.
+-- Round robin: each group has a turn, and the messages without a group share one, under the empty name. The script works round by round: it
+-- reads what the next groups have, their limits and their messages; then claims messages in the order of the turns; then writes all
+-- changes.
 local PLAIN, SEATS, SLOTS, LATE, TOGETHER = '', 100, 128, 16, 100
 local arePlain, takeTurns = false, nil
 if isGrouped then -- most queues have no groups, and making these functions takes time
@@ -157,7 +158,8 @@ local function claimPlainTurns(got, turns)
   if claimed >= turns then isFull = false end -- only these turns are served; otherwise another limit ends the poll, such as that of bytes
 end
 
--- Moves a message to where its record says, which is in a group or among those without one. Returns whether it is new there, and whether it has left the schedule.
+-- Moves a message to where its record says, which is in a group or among those without one. Returns whether it is new there, and whether it
+-- has left the schedule.
 local function bringHome(group, at, id)
   if group then return addToGroup(groups, group, at, id), false end
   if not isSchedule(0) then return false, false end
@@ -236,8 +238,8 @@ local function takeRound()
       visible = visible + (type(here) == 'number' and here or 0)
     end
   end
-  -- The first turn is served before any bytes are used up, even if the messages of the next groups fill each poll: it then ends, and the next poll
-  -- begins with another turn.
+  -- The first turn is served before any bytes are used up, even if the messages of the next groups fill each poll: it then ends, and the
+  -- next poll begins with another turn.
   local plain = {}
   if bytes == 0 and visible > 0 and seats[1].isPlain then
     claimPlainTurns(plain, 1)
@@ -285,8 +287,9 @@ local function takeRound()
   return not isCut -- after large names the next poll goes on
 end
 
--- Updates groups that wait for their rate and would, after the clock was set back, wait for the old time, which is later than any the rate gives now. Groups with
--- delayed messages have such times too, so it examines a few, in each millisecond others. Returns how many have a turn now.
+-- Updates groups that wait for their rate and would, after the clock was set back, wait for the old time, which is later than any the rate
+-- gives now. Groups with delayed messages have such times too, so it examines a few, in each millisecond others. Returns how many have a
+-- turn now.
 local function takeLate()
   local late = groups.rate and redis.call('ZCOUNT', groups.wakes, string.format('(%.0f', now + 1 + groups.rate.per), '+inf') or 0
   if late == 0 then return 0 end
@@ -310,9 +313,10 @@ local function takeLate()
   return #moved
 end
 
--- Corrects the claims of these groups, as far as they are full. Another program can have changed the counts, or removed claims. Beside at most `FEW_CLAIMS` claims, or if `groups.looks`,
--- it reads all claims, and can lower or raise a count. Otherwise it runs in one of seven milliseconds, and stops when each group is known to be full; in one of 49 it reads all of them.
--- It takes `LONGER` budgets at most. A record that is too large to read counts as a claim of each group, but raises no count.
+-- Corrects the claims of these groups, as far as they are full. Another program can have changed the counts, or removed claims. Beside at
+-- most `FEW_CLAIMS` claims, or if `groups.looks`, it reads all claims, and can lower or raise a count. Otherwise it runs in one of seven
+-- milliseconds, and stops when each group is known to be full; in one of 49 it reads all of them. It takes `LONGER` budgets at most. A
+-- record that is too large to read counts as a claim of each group, but raises no count.
 local function recount(names)
   local FEW_CLAIMS, SELDOM, RARELY, COUNTED, LONGER = 32, 7, 49, 40, 4
   local all = redis.call('ZCARD', inFlight)
@@ -373,8 +377,8 @@ local function recount(names)
   writePlaces(groups, places)
 end
 
--- Adds some groups to `names`: goes to the group of a random message, from there over a random number of groups, and adds the next ones. So neither a large backlog of one group
--- hides the others, nor do those that follow it in the order.
+-- Adds some groups to `names`: goes to the group of a random message, from there over a random number of groups, and adds the next ones. So
+-- neither a large backlog of one group hides the others, nor do those that follow it in the order.
 local function walkGroups(names)
   local WALKED, MOST_SKIPPED, MOST_FOREIGN, AFTER = 8, 64, 8, string.rep('\255', 8) -- behind all places of a group
   local size, start, first, foreign = redis.call('ZCARD', groups.order), nil, nil, 0
@@ -409,9 +413,10 @@ local function walkGroups(names)
   end
 end
 
--- Brings back messages that another program removed from the order, or put into a group that is none of theirs, and removes ids without a message: examines a page of the visible
--- messages, each time another one or the first, and the next ones while it finds some, or while the order has fewer messages than the schedule. A large message, which has to be
--- read whole for its group, is examined the more seldom the larger it is. Adds to `names` the groups of those that it brings back, and a few others.
+-- Brings back messages that another program removed from the order, or put into a group that is none of theirs, and removes ids without a
+-- message: examines a page of the visible messages, each time another one or the first, and the next ones while it finds some, or while the
+-- order has fewer messages than the schedule. A large message, which has to be read whole for its group, is examined the more seldom the
+-- larger it is. Adds to `names` the groups of those that it brings back, and a few others.
 local function bringBack(names)
   local LARGE, FEW, MOST_PAGES = 65536, 8, 8
   local visible, isNamed = redis.call('ZCOUNT', groups.schedule, '-inf', now), {}
@@ -452,9 +457,10 @@ end
 
 takeTurns = function()
   of.bringTurns(groups)
-  -- All groups whose time has come get a turn before a message is handed out: otherwise another group could have two turns while they wait for one. Their
-  -- messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it hands out nothing, and the next poll goes on; but
-  -- behind many bytes of long names, which another program wrote, it hands out the messages of those that have a turn.
+  -- All groups whose time has come get a turn before a message is handed out: otherwise another group could have two turns while they wait
+  -- for one. Their messages and limits are examined in their turn. One script gives turns to at most `MOST` groups; if there are more, it
+  -- hands out nothing, and the next poll goes on; but behind many bytes of long names, which another program wrote, it hands out the
+  -- messages of those that have a turn.
   local asleep, woken, areCut = redis.call('ZCOUNT', groups.wakes, '-inf', now), nil, false
   while asleep > 0 do
     woken, areCut = namesOf(TOGETHER, function(many, from) return redis.call('ZRANGEBYSCORE', groups.wakes, '-inf', now, 'LIMIT', from, many) end)
@@ -487,8 +493,8 @@ takeTurns = function()
     bringBack(names)
     walkGroups(names)
     recount(names)
-    -- One by one: after too many bytes of large names a group would get a turn unseen, which the next poll takes, and so on. The bytes that were read to find the groups do not
-    -- count, so that at least one of them is refreshed.
+    -- One by one: after too many bytes of large names a group would get a turn unseen, which the next poll takes, and so on. The bytes that
+    -- were read to find the groups do not count, so that at least one of them is refreshed.
     local before = largeNames.bytes
     largeNames.bytes = 0
     for _, group in ipairs(names) do

@@ -4,8 +4,8 @@
 local concurrency, rate, claims, window = setting(settings.concurrency, 1, MOST_CLAIMS), rateOf(settings.rateLimit), nil, nil
 local areForgedLeft = false
 do
-  -- At the limit, examine a few of the claims that end last: forged claims, which another program has written, could hold a slot for ever. A claim without
-  -- a message is removed; a message without a token comes back with the next poll.
+  -- At the limit, examine a few of the claims that end last: forged claims, which another program has written, could hold a slot for ever.
+  -- A claim without a message is removed; a message without a token comes back with the next poll.
   local LOOKED_AT, MOST_LOOKS = 16, 50
   local function endForged(most)
     local ended = 0

@@ -1,5 +1,5 @@
--- A part of reliable-poll.lua: functions for claiming messages with and without a group. `fitting` reads messages as far as they fit, `endOf` ends messages
--- that expired or were delivered too often, `hand` adds a claimed message to the reply.
+-- A part of reliable-poll.lua: functions for claiming messages with and without a group. `fitting` reads messages as far as they fit,
+-- `endOf` ends messages that expired or were delivered too often, `hand` adds a claimed message to the reply.
 
 local byAttempt = {}
 local function newDelivery(attempt)
@@ -13,7 +13,8 @@ local function isSuspect(delivery)
   return isBeforehand and delivery and string.sub(delivery, -1) == '~'
 end
 
--- Messages with the same priority and delivery that follow each other are a run: their common fields are sent once, because each part of a reply takes the client longer than Redis.
+-- Messages with the same priority and delivery that follow each other are a run: their common fields are sent once, because each part of a
+-- reply takes the client longer than Redis.
 local last, run, runPriority, runDelivery, runHead = #reply, nil, nil, nil, nil
 local function hand(priority, attempt, delivery, id, visible, record)
   if priority ~= runPriority or delivery ~= runDelivery then
@@ -63,8 +64,9 @@ local function fitting(ids)
   return records, delivered, #ids
 end
 
--- The first visible ids of a schedule with their times, each in its own table, and whether the ids of this poll have more than `BYTES`: from there on each record is copied about ten
--- times. Ids of other programs can be of any size, so it reads a few first, then small pages, and none after one of large ids: as `namesOf`, without its copies.
+-- The first visible ids of a schedule with their times, each in its own table, and whether the ids of this poll have more than `BYTES`:
+-- from there on each record is copied about ten times. Ids of other programs can be of any size, so it reads a few first, then small pages,
+-- and none after one of large ids: as `namesOf`, without its copies.
 local areSmall, idBytes = false, 0
 local function visibleOf(at, most)
   local ids, times, found, many = {}, {}, 0, math.min(most, areSmall and largeNames.page or largeNames.few)
@@ -86,7 +88,8 @@ local function visibleOf(at, most)
 end
 
 local ended = settings.keepCompleted and {}
--- `least`: the size of the smallest page. It grows after a page without a message to hand out, because any number of such ids can be before the first message.
+-- `least`: the size of the smallest page. It grows after a page without a message to hand out, because any number of such ids can be before
+-- the first message.
 local isFull, least = want == 0, 0
 
 -- Ends a message that expired or was delivered too often. `kept`: the dead letters cannot take it now.

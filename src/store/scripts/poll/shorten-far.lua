@@ -1,6 +1,7 @@
--- A part of reliable-poll.lua: lets a few claims that end later than any client can set end after the visibility timeout of the queue, as if they were new. Another
--- program has written them, or the clock was far ahead; they would hold their message, and a slot, for ever. A consumer that has one can still end it. The clock of
--- a caller can be far behind, so the later one counts. Returns whether there can be more.
+-- A part of reliable-poll.lua: lets a few claims that end later than any client can set end after the visibility timeout of the queue, as
+-- if they were new. Another program has written them, or the clock was far ahead; they would hold their message, and a slot, for ever. A
+-- consumer that has one can still end it. The clock of a caller can be far behind, so the later one counts. Returns whether there can be
+-- more.
 local function shortenFar()
   local most, latest = 16, math.max(now, math.floor(started / 1000))
   local far, isCut = namesOf(most, function(many, from)

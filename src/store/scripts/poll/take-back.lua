@@ -1,5 +1,5 @@
--- A step of reliable-poll.lua: returns messages that were not acknowledged in time to their schedules. Counts the returned messages (`returned`) and the
--- examined claims (`changed`).
+-- A step of reliable-poll.lua: returns messages that were not acknowledged in time to their schedules. Counts the returned messages
+-- (`returned`) and the examined claims (`changed`).
 
 -- A message is visible since its visibility ended.
 local returned, changed, backBytes = 0, 0, 0
@@ -50,8 +50,8 @@ local function takeBack(member, priority, id, ended)
   else redis.call('ZADD', due[priority == GROUPED and 1 or priority + 1], ended, id) end
   redis.call('ZREM', inFlight, member)
   if group and not ends[group] then freed[#freed + 1] = group end
-  -- Without a token no poll claimed it, or another program deleted its token. So it does not end a claim of its group: polls lower a count that is too high, but
-  -- raise one that is too low only where the group looks full.
+  -- Without a token no poll claimed it, or another program deleted its token. So it does not end a claim of its group: polls lower a count
+  -- that is too high, but raise one that is too low only where the group looks full.
   if group then ends[group] = (ends[group] or 0) - (isClaimed and 1 or 0) end
   returned = returned + 1
 end

@@ -10,7 +10,8 @@ if settings.tasks then -- most queues pause no task
   local known = redis.pcall('ZCOUNT', pauses, 1, aside.resumed + aside.most)
   if type(known) == 'table' then note('the paused tasks', known.err) end
 
-  -- Messages with a group can come back only while the keys of groups are usable. No poll waits for them before that; a later poll finds them.
+  -- Messages with a group can come back only while the keys of groups are usable. No poll waits for them before that; a later poll finds
+  -- them.
   local schedules = isGrouped and {groups.schedule, unpack(due)} or due
 
   -- Returns whether all of them are back, and how many have come back now. Reads the records of messages with a group, which can be large.
@@ -68,7 +69,8 @@ if settings.tasks then -- most queues pause no task
     return type(task) == 'string' and #task <= LONGEST_TASK and task or ''
   end
 
-  -- The task of one of the messages that are set aside under a number; nil if there is none, or a large one, as each paused task of a page may be asked for.
+  -- The task of one of the messages that are set aside under a number; nil if there is none, or a large one, as each paused task of a page
+  -- may be asked for.
   local MOST_OWNER = 65536
   local function ownerOf(number)
     local low, high = aside.range(number)
@@ -81,8 +83,9 @@ if settings.tasks then -- most queues pause no task
     end
   end
 
-  -- Returns the number of a paused task. Another program can have given two tasks one number, or removed a task whose messages are still set aside under its number.
-  -- Then the messages of both would come back, and stay, together. So a task that does not own the messages there gets another number.
+  -- Returns the number of a paused task. Another program can have given two tasks one number, or removed a task whose messages are still
+  -- set aside under its number. Then the messages of both would come back, and stay, together. So a task that does not own the messages
+  -- there gets another number.
   local function ownNumber(task, number)
     local owner = ownerOf(number)
     if owner == task or not owner and aside.holders(pauses, number) == 1 then return number end
@@ -139,8 +142,8 @@ if settings.tasks then -- most queues pause no task
     return numbers[task]
   end
 
-  -- The score of a message that has to be set aside. So has one of a resumed task while an older one of the task has not come back yet, to keep the order. The older ones are
-  -- counted, not read, because an id can have any size.
+  -- The score of a message that has to be set aside. So has one of a resumed task while an older one of the task has not come back yet, to
+  -- keep the order. The older ones are counted, not read, because an id can have any size.
   local function scoreOf(record, priority, at)
     local text = headersOf(record)
     local task = text and numberOf(text)
@@ -156,9 +159,10 @@ if settings.tasks then -- most queues pause no task
     return score
   end
 
-  -- Gives back the messages that are set aside under numbers of no task: another program has removed the tasks from the paused ones. It halves the numbers
-  -- where some have a task and some may not, a bounded number of times. `randomBits` has a bit per level, and says which half is searched first: they come
-  -- from the clock, so that bounded searches reach every number in time. Returns whether any message came back.
+  -- Gives back the messages that are set aside under numbers of no task: another program has removed the tasks from the paused ones. It
+  -- halves the numbers where some have a task and some may not, a bounded number of times. `randomBits` has a bit per level, and says which
+  -- half is searched first: they come from the clock, so that bounded searches reach every number in time. Returns whether any message came
+  -- back.
   local MOST_HALVES, halves = 64, 0
   local function giveBackUnowned(least, most, among, randomBits)
     if halves == MOST_HALVES or isOver() then return false end

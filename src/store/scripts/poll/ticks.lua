@@ -1,5 +1,5 @@
--- A step of reliable-poll.lua: adds the repeats whose tick has come to the reply, so that the caller prepares their next messages. Sets `ticking`, their
--- names.
+-- A step of reliable-poll.lua: adds the repeats whose tick has come to the reply, so that the caller prepares their next messages. Sets
+-- `ticking`, their names.
 
 local ticking = {}
 if settings.pollPaused ~= '1' then

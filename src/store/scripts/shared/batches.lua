@@ -1,8 +1,9 @@
--- Batches: how many messages of one name the queue has, and how the others have ended. All data is in one hash, so that a key of another type affects all or
--- nothing: "m" and an id -> the batch of a message; "b" and a batch -> "<state>,<pending>,<completed>,<dead>,<expired>,<removed>,<opened>,<closed>,
--- <finished>", the last three in epoch ms; "l" and a batch -> its last message until that is added, "<priority>,<time to live in ms>,<delivery limit>,
--- <bytes of headers>,<bytes of id>\n", id, headers, payload. The states are "o" for open, "c" for closed, "f" for finished: then the batch is in
--- `at`, by when, until it is forgotten. "n" -> the number of unfinished batches, if there are any.
+-- Batches: how many messages of one name the queue has, and how the others have ended. All data is in one hash, so that a key of another
+-- type affects all or nothing: "m" and an id -> the batch of a message; "b" and a batch ->
+-- "<state>,<pending>,<completed>,<dead>,<expired>,<removed>,<opened>,<closed>, <finished>", the last three in epoch ms; "l" and a batch ->
+-- its last message until that is added, "<priority>,<time to live in ms>,<delivery limit>, <bytes of headers>,<bytes of id>\n", id,
+-- headers, payload. The states are "o" for open, "c" for closed, "f" for finished: then the batch is in `at`, by when, until it is
+-- forgotten. "n" -> the number of unfinished batches, if there are any.
 local LONGEST_BATCH, LONGEST_COUNTS = 255, 160
 local MOST_BATCHES, BATCH_MS, MOST_FORGOTTEN = 10000, 604800000, 100
 local BATCH_PAGE = 8
@@ -32,8 +33,8 @@ local function countsOf(batch)
     batch.removed, batch.opened, batch.closed, batch.finished)
 end
 
--- Adds the last message as one whose visibility has ended: the next poll moves it into its schedule, which not all scripts have as a key. An existing message
--- of its id stays, so that there are never two. Returns true if a key of another type prevents it.
+-- Adds the last message as one whose visibility has ended: the next poll moves it into its schedule, which not all scripts have as a key.
+-- An existing message of its id stays, so that there are never two. Returns true if a key of another type prevents it.
 local function addLast(batches, name)
   local text = redis.call('HGET', batches.key, 'l' .. name)
   if not text then return end
@@ -65,8 +66,8 @@ local function aheadOf(batches)
   return '(' .. string.format('%.0f', batches.now + BATCH_MS)
 end
 
--- Removes finished batches if there are too many, or if they finished too long ago: in one script as many as have finished in it, and 100 more. Those with a
--- foreign time go first: they would stay, and push out the others.
+-- Removes finished batches if there are too many, or if they finished too long ago: in one script as many as have finished in it, and 100
+-- more. Those with a foreign time go first: they would stay, and push out the others.
 local function forgetBatches(batches)
   if batches.over then countUnfinished(batches, -batches.over) end
   batches.over = nil
@@ -92,8 +93,9 @@ local function forgetBatches(batches)
   end
 end
 
--- Places a batch after all that have finished earlier, also in the same millisecond, and after the clock was set back: otherwise it could be the first to be
--- forgotten. Another program wrote any time that is more than a week ahead; the batch is placed before those, and no later than that.
+-- Places a batch after all that have finished earlier, also in the same millisecond, and after the clock was set back: otherwise it could
+-- be the first to be forgotten. Another program wrote any time that is more than a week ahead; the batch is placed before those, and no
+-- later than that.
 local function noteFinished(batches, name)
   local newest = redis.pcall('ZRANGE', batches.at, -1, -1, 'WITHSCORES')
   if newest.err then return end
@@ -106,8 +108,9 @@ local function noteFinished(batches, name)
   batches.came = (batches.came or 0) + 1
 end
 
--- Writes the counts of a batch; `forgetBatches` has to run after it. A closed batch without messages finishes: the script adds its last message, and notifies waiting calls.
--- If a key of another type prevents the last message, that is kept, and the batch stays closed until it is closed again.
+-- Writes the counts of a batch; `forgetBatches` has to run after it. A closed batch without messages finishes: the script adds its last
+-- message, and notifies waiting calls. If a key of another type prevents the last message, that is kept, and the batch stays closed until
+-- it is closed again.
 local function putBatch(batches, name, batch)
   local isOver = batch.state == 'c' and batch.pending == 0 and not addLast(batches, name)
   if isOver then batch.state, batch.finished, batches.over = 'f', string.format('%.0f', batches.now), (batches.over or 0) + 1 end
@@ -118,8 +121,8 @@ local function putBatch(batches, name, batch)
   publishLines(batches.messages, ':batch-ends:', {name})
 end
 
--- The batches of some messages, false for none; nothing if the key is of another type. After the first name that no script has written each name is
--- measured before it is read, because it can have any size.
+-- The batches of some messages, false for none; nothing if the key is of another type. After the first name that no script has written each
+-- name is measured before it is read, because it can have any size.
 local function batchesOf(batches, ids)
   local names, areShort = {}, true
   for from = 1, #ids, BATCH_PAGE do
@@ -142,8 +145,8 @@ local function batchesOf(batches, ids)
   return names
 end
 
--- Removes ended messages from the counts of their batches: `how` is "completed", "dead", "expired" or "removed". Runs after all other writes about them, and
--- before those of the change stream.
+-- Removes ended messages from the counts of their batches: `how` is "completed", "dead", "expired" or "removed". Runs after all other
+-- writes about them, and before those of the change stream.
 local function leaveBatches(batches, ids, how)
   if not ids or #ids == 0 then return end
   local counts, names, fields = {}, {}, {}
@@ -158,8 +161,9 @@ local function leaveBatches(batches, ids, how)
   if #fields > 0 then redis.call('HDEL', batches.key, unpack(fields)) end
   for _, name in ipairs(names) do
     local batch = readBatch(batches, name)
-    -- a finished batch may have counted them as removed already, see shared/empty-batches.lua
-    if batch and not (how == 'removed' and batch.state == 'f') then
+    if batch then
+      -- a finished batch has counted them as removed already, see shared/empty-batches.lua
+      if batch.state == 'f' then batch.removed = math.max(0, batch.removed - counts[name]) end
       batch.pending, batch[how] = math.max(0, batch.pending - counts[name]), batch[how] + counts[name]
       putBatch(batches, name, batch)
     end

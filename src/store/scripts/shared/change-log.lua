@@ -43,8 +43,8 @@ local function endPart(log)
   log.parts[log.at] = string.format('%s,%d,%d,%d\n', log.head, log.size, log.count, #log.extra)
 end
 
--- A part is "<head>,<bytes of each id>,<how many ids>,<bytes of extra>\n", the extra (a record, an error, a name), the ids. Most scripts make one
--- change, for which no list of parts is made.
+-- A part is "<head>,<bytes of each id>,<how many ids>,<bytes of extra>\n", the extra (a record, an error, a name), the ids. Most scripts
+-- make one change, for which no list of parts is made.
 local function noteChange(log, head, id, extra)
   extra = extra or ''
   if not log.head then

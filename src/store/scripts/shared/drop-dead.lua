@@ -1,7 +1,7 @@
--- Drops dead letters: the oldest if more wait than the queue keeps, or those that died too long ago. Dead letters that a consumer has, that have another
--- priority, or whose place another program has deleted, neither count nor are dropped: the others, such as the one that came now, would go in their stead. At most
--- `came` and 100 more are dropped, and none while the settings or the batches of the dead letters are of another type. Such a key prevents no other step. Returns the
--- ids if these can have batches. Needs shared/surplus.lua.
+-- Drops dead letters: the oldest if more wait than the queue keeps, or those that died too long ago. Dead letters that a consumer has, that
+-- have another priority, or whose place another program has deleted, neither count nor are dropped: the others, such as the one that came
+-- now, would go in their stead. At most `came` and 100 more are dropped, and none while the settings or the batches of the dead letters are
+-- of another type. Such a key prevents no other step. Returns the ids if these can have batches. Needs shared/surplus.lua.
 local function dropDead(config, dead, came, now)
   local bounds = dead and stored(config, 'keepDeadLetters', 'keepDeadLettersFor') or {}
   local most, age = setting(bounds.keepDeadLetters, 1, 1000000), setting(bounds.keepDeadLettersFor, 1)

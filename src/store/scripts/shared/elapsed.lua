@@ -1,6 +1,6 @@
--- `started`: when the script began, epoch microseconds. `elapsed`: for how many microseconds it has worked. From Redis 7.2 and Valkey 7.2 on
--- the clock stands still in a script; Redis from 7.4 and Valkey from 8.0 on have the processor time of the server instead. Where there is
--- neither, `elapsed` is always 0. A clock that was set back ends the work.
+-- `started`: when the script began, epoch microseconds. `elapsed`: for how many microseconds it has worked. From Redis 7.2 and Valkey 7.2
+-- on the clock stands still in a script; Redis from 7.4 and Valkey from 8.0 on have the processor time of the server instead. Where there
+-- is neither, `elapsed` is always 0. A clock that was set back ends the work.
 local started, elapsed = (function() -- a function, because Lua allows 200 local variables
   local time = redis.call('TIME')
   local start = time[1] * 1000000 + time[2]

@@ -2,7 +2,7 @@
 -- removed such fields, or raised a count: then a closed batch has pending messages that never end, and it would not finish. With more
 -- fields than one page it answers for an empty queue only. Needs shared/names.lua.
 local function areBatchesEmpty(batches)
-  if redis.pcall('HLEN', batches.messages) == 0 then return true end
+  if redis.pcall('HLEN', batches.messages) == 0 and redis.pcall('ZCARD', batches.inFlight) == 0 then return true end
   if redis.call('HLEN', batches.key) > largeNames.page or largeNames.bytes > largeNames.most then return false end
   for _, field in ipairs(redis.call('HKEYS', batches.key)) do
     if string.sub(field, 1, 1) == 'm' then return false end

@@ -6,8 +6,8 @@ local function forgetCompleted(completed, completedAt, ids)
   redis.pcall('ZREM', completedAt, unpack(ids))
 end
 
--- Adds the id of a message that has ended to a list, if there is one. No message has a longer id, also no dead letter with a suffix, and each copy of a very long one
--- takes time.
+-- Adds the id of a message that has ended to a list, if there is one. No message has a longer id, also no dead letter with a suffix, and
+-- each copy of a very long one takes time.
 local function noteEnded(ids, id)
   if ids and #id <= 576 then ids[#ids + 1] = id end
 end

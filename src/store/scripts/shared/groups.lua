@@ -1,6 +1,7 @@
--- Messages with a group. They wait in `schedule`, as other messages wait in the schedules of their priorities, and in `order`: by group, and within a group by time. `turns` has the
--- groups with a message that may be claimed, in the order of their turns; `wakes` has the groups whose message may be claimed from a time on; a group with
--- as many claims as allowed is in neither. `states` has the claims of a group and their times.
+-- Messages with a group. They wait in `schedule`, as other messages wait in the schedules of their priorities, and in `order`: by group,
+-- and within a group by time. `turns` has the groups with a message that may be claimed, in the order of their turns; `wakes` has the
+-- groups whose message may be claimed from a time on; a group with as many claims as allowed is in neither. `states` has the claims of a
+-- group and their times.
 local GROUPED, GROUP_BYTE, LONGEST_GROUP, LONGEST_STATE, AT_DIGITS, TOGETHER_GROUPS = 10, string.byte('g'), 255, 1200, 16, 64
 
 -- Opens the groups; their limits are read on first use, because most queues have none.
@@ -43,8 +44,9 @@ local function placeOf(group, at, id)
   return prefixOf(group) .. string.format('%016.0f', math.min(at, 9007199254740992)) .. id
 end
 
--- Adds a message to those that wait in its group. Returns whether it is new there, and its member in `order`. A time that no script writes, and that has no
--- member in the order, is replaced by one that has: otherwise the message would only be in the schedule, and never be found.
+-- Adds a message to those that wait in its group. Returns whether it is new there, and its member in `order`. A time that no script writes,
+-- and that has no member in the order, is replaced by one that has: otherwise the message would only be in the schedule, and never be
+-- found.
 local function addToGroup(groups, group, at, id)
   at = math.max(0, math.min(at, 9007199254740991))
   local place = placeOf(group, at, id)
@@ -63,8 +65,9 @@ local function makeGroupFunctions()
   local MOST_TURN, MOST_TURN_TEXT = 4503599627370496, '4503599627370496'
   local MOST_ORDERED, ORDERED_TOGETHER, LONGEST_PLACE, MOST_STRANGERS, STATES_TOGETHER = 960, 64, 65536, 1000, 8
 
-  -- The first messages that wait in a group, without those set aside: for each its time, its id and its member; a member that no script has written has neither time nor id.
-  -- Also returns whether there can be more of the `most` that were wanted, because members are large. `areSmall`: those of other groups were small.
+  -- The first messages that wait in a group, without those set aside: for each its time, its id and its member; a member that no script has
+  -- written has neither time nor id. Also returns whether there can be more of the `most` that were wanted, because members are large.
+  -- `areSmall`: those of other groups were small.
   local function headsOf(groups, group, most, areSmall)
     local prefix, heads = prefixOf(group), {}
     local low, high, page, isCut = '[' .. prefix, '(' .. placeOf(group, math.huge, ''), nil, false
@@ -78,8 +81,8 @@ local function makeGroupFunctions()
     return heads, isCut
   end
 
-  -- Whether all members of `order` have the score 0: otherwise Redis does not find all messages of a group. Sets other scores, which another program
-  -- wrote, to 0, as many as one script can examine.
+  -- Whether all members of `order` have the score 0: otherwise Redis does not find all messages of a group. Sets other scores, which
+  -- another program wrote, to 0, as many as one script can examine.
   local function isOrdered(groups)
     if groups.isOrdered ~= nil then return groups.isOrdered end
     groups.isOrdered = true
@@ -98,8 +101,8 @@ local function makeGroupFunctions()
     return groups.isOrdered
   end
 
-  -- When the first waiting message of a group is visible. Removes members of other programs. A script that has removed many, or read large ones, gives each other group
-  -- that it asks for a turn, in which a poll examines it.
+  -- When the first waiting message of a group is visible. Removes members of other programs. A script that has removed many, or read large
+  -- ones, gives each other group that it asks for a turn, in which a poll examines it.
   local function headOf(groups, group)
     if not isOrdered(groups) then return groups.now end
     for _ = 1, 100 do
@@ -114,16 +117,16 @@ local function makeGroupFunctions()
     return groups.now
   end
 
-  -- Whether a group is paused, so that it has no turn. Only scripts that hand out messages or resume a group check it: another script may give the group
-  -- a turn, which ends when its message would be handed out.
+  -- Whether a group is paused, so that it has no turn. Only scripts that hand out messages or resume a group check it: another script may
+  -- give the group a turn, which ends when its message would be handed out.
   local function isPausedGroup(groups, group)
     if not groups.pauses then return false end
     if groups.arePaused == nil then groups.arePaused = redis.call('ZCARD', groups.pauses) > 0 end
     return groups.arePaused and redis.call('ZSCORE', groups.pauses, group) ~= false
   end
 
-  -- The stored states of some groups; nothing if no script has written one. After the first one that is too long each is measured before it is read. A script that may
-  -- give turns removes those that are too long, because each later one would read them.
+  -- The stored states of some groups; nothing if no script has written one. After the first one that is too long each is measured before it
+  -- is read. A script that may give turns removes those that are too long, because each later one would read them.
   local function statesOf(groups, names)
     local texts, long = {}, {}
     for from = 1, groups.areLong and 0 or #names, STATES_TOGETHER do
@@ -167,8 +170,8 @@ local function makeGroupFunctions()
     return state.claims .. ' ' .. windowText(state.window)
   end
 
-  -- The last turn; turns count up from 1. Another program wrote a turn beyond all of them: if the next turn followed it, all turns would be equal, and
-  -- the groups whose names come first would get each of them.
+  -- The last turn; turns count up from 1. Another program wrote a turn beyond all of them: if the next turn followed it, all turns would be
+  -- equal, and the groups whose names come first would get each of them.
   local function lastTurn(groups)
     local last = tonumber(redis.call('ZRANGE', groups.turns, -1, -1, 'WITHSCORES')[2]) or 0
     if last >= MOST_TURN then
@@ -201,8 +204,8 @@ local function makeGroupFunctions()
     return false
   end
 
-  -- Whether a group has a turn, and if not, when it can have one. `at`: when its first message is visible. A group without a message is examined
-  -- once more when its claims are forgotten; a full group waits for the end of a claim.
+  -- Whether a group has a turn, and if not, when it can have one. `at`: when its first message is visible. A group without a message is
+  -- examined once more when its claims are forgotten; a full group waits for the end of a claim.
   local function hasTurn(groups, state, at, isFull)
     local opens, last = groups.rate and opensAt(groups.rate, state.window), state.window[#state.window]
     local wakes = at and math.max(at, opens or 0) or last and last.at + groups.rate.per
@@ -286,8 +289,8 @@ local function makeGroupFunctions()
     writeStates(groups, places)
   end
 
-  -- As `refreshPage`, but a key of another type prevents no other step: a script that has added or moved a message would leave the rest undone. The
-  -- groups then have no turn until polls find their messages. With `isStrict` such a key ends the script.
+  -- As `refreshPage`, but a key of another type prevents no other step: a script that has added or moved a message would leave the rest
+  -- undone. The groups then have no turn until polls find their messages. With `isStrict` such a key ends the script.
   local function tryPage(groups, names, changes, isLess)
     if groups.isStrict then return refreshPage(groups, names, changes, isLess, newPlaces()) end
     local places = newPlaces()
@@ -299,8 +302,9 @@ local function makeGroupFunctions()
     return false
   end
 
-  -- Updates the places of groups after their messages changed; `changes`: for each the number of begun or, below zero, ended claims; `isLess`: some messages
-  -- no longer wait. Returns whether consumers have to poll again: a group has a turn, or a time for one, and had none.
+  -- Updates the places of groups after their messages changed; `changes`: for each the number of begun or, below zero, ended claims;
+  -- `isLess`: some messages no longer wait. Returns whether consumers have to poll again: a group has a turn, or a time for one, and had
+  -- none.
   local function refreshGroups(groups, names, changes, isLess)
     local calls = false
     for from = 1, #names, TOGETHER_GROUPS do

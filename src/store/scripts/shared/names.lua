@@ -1,11 +1,13 @@
--- The bytes of large names that the script has read: names of more than `above` bytes, as no client's is. Other programs write names of any size, which is unknown before they
--- are read. All that reads such names counts them here, except for those that can be messages, which a poll counts with their records. After more than `most` a script reads one
--- at a time, and leaves the others to the next script. Of names whose size is unknown it reads `few` first, then pages of `page`: a hundred small names are seven commands.
+-- The bytes of large names that the script has read: names of more than `above` bytes, as no client's is. Other programs write names of any
+-- size, which is unknown before they are read. All that reads such names counts them here, except for those that can be messages, which a
+-- poll counts with their records. After more than `most` a script reads one at a time, and leaves the others to the next script. Of names
+-- whose size is unknown it reads `few` first, then pages of `page`: a hundred small names are seven commands.
 local largeNames = {bytes = 0, above = 1024, most = 262144, few = 2, page = 17}
 
--- At most `most` names from a command, with `width` values for each (1 if not given): `read(many, from)` returns `many` of them from rank `from` on. Redis copies the
--- reply of a command once more for each large name in it. So it reads a few first and then small pages, a few again after large names, none after too many bytes of large ones,
--- and one at a time if there were too many before. Also returns whether it left names for that reason. With `isOptional` it then reads none.
+-- At most `most` names from a command, with `width` values for each (1 if not given): `read(many, from)` returns `many` of them from rank
+-- `from` on. Redis copies the reply of a command once more for each large name in it. So it reads a few first and then small pages, a few
+-- again after large names, none after too many bytes of large ones, and one at a time if there were too many before. Also returns whether
+-- it left names for that reason. With `isOptional` it then reads none.
 local namesOf
 do
   namesOf = function(most, read, width, isOptional)

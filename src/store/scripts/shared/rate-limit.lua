@@ -1,5 +1,6 @@
--- At most `max` claims in any period of `per` milliseconds. The claims of the last period are stored as "<how many>@<when, epoch ms> ", those of
--- one thirty-second of it together, as if all were at the last of them: so the text stays short, and there are never more than `max`.
+-- At most `max` claims in any period of `per` milliseconds. The claims of the last period are stored as "<how many>@<when, epoch ms> ",
+-- those of one thirty-second of it together, as if all were at the last of them: so the text stays short, and there are never more than
+-- `max`.
 local CELLS, LONGEST_WINDOW = 32, 1024
 local function rateOf(text)
   if type(text) ~= 'string' then return nil end
@@ -8,9 +9,9 @@ local function rateOf(text)
   return most and per and {max = most, per = per}
 end
 
--- Reads the claims of the last period from `text`. After the clock was set back, later claims count as of now: `isMoved`, and the script writes
--- them so, or they would count as of each later read. Of a text that another program has written it adds up what lies in one cell, and what lies behind too many,
--- as of the last of them: else the scripts could write more than they read.
+-- Reads the claims of the last period from `text`. After the clock was set back, later claims count as of now: `isMoved`, and the script
+-- writes them so, or they would count as of each later read. Of a text that another program has written it adds up what lies in one cell,
+-- and what lies behind too many, as of the last of them: else the scripts could write more than they read.
 local function windowOf(rate, text, now)
   local window, cell = {sum = 0}, rate.per / CELLS
   for many, at in string.gmatch(text, '(%d+)@(%d+) ') do

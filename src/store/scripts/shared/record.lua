@@ -1,6 +1,7 @@
 -- A record is a byte with the length of its meta data, these ("<expires, epoch ms>,<delivery limit>,<bytes of headers>", or
--- nothing where all three are missing; with a group "," and its bytes follow), the group, the headers, the payload. An unreadable record has no meta data, nor has one whose meta data is longer than three
--- whole numbers: with a longer time in it, it would have no room in a byte.
+-- nothing where all three are missing; with a group "," and its bytes follow), the group, the headers, the payload. An unreadable record
+-- has no meta data, nor has one whose meta data is longer than three whole numbers: with a longer time in it, it would have no room in a
+-- byte.
 local MOST_META = 50
 local function readMeta(record)
   local size = string.byte(record, 1) or 0

@@ -1,6 +1,6 @@
--- The earliest due time in some schedules, or nil. Skips a key of another type. Removes names longer than `longest` at the heads: no message has them, and each would be the
--- first one until its time comes. After too many bytes of large names it returns 0 with the first that it removes, so that the next script goes on. Also returns how many
--- names it removed. Needs shared/names.lua.
+-- The earliest due time in some schedules, or nil. Skips a key of another type. Removes names longer than `longest` at the heads: no
+-- message has them, and each would be the first one until its time comes. After too many bytes of large names it returns 0 with the first
+-- that it removes, so that the next script goes on. Also returns how many names it removed. Needs shared/names.lua.
 local function earliest(schedules, longest)
   local first, removed = nil, 0
   for _, schedule in ipairs(schedules) do

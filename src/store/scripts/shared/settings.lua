@@ -1,4 +1,5 @@
--- The value of a setting, if it is a whole number in its range, because any client can write there. `text` may also be nothing. A text with too many digits is not read: millions of them take seconds.
+-- The value of a setting, if it is a whole number in its range, because any client can write there. `text` may also be nothing. A text with
+-- too many digits is not read: millions of them take seconds.
 local function setting(text, least, most)
   local number = type(text) == 'string' and #text <= 16 and string.match(text, '^%d+$') and tonumber(text)
   if number and number >= least and number <= (most or 9007199254740991) then return number end

@@ -1,7 +1,8 @@
--- The names to remove from a sorted set of times that has more than `most`, the earliest ones; at most `limit`. The times lie in the past: one ahead of this clock is of
--- another clock, or another program has written it. Without such names those that came now would be the last ones. So names of more than a minute ahead are removed first, the latest
--- first, while they are more than half of `most`; half may stay, because some are wanted, such as that of a dead letter that was given back with a delay. Then those ahead, the
--- earliest first, while they leave less room than for all that `came`, or than an eighth of `most`. Those from `foreign` on, a score as text, are removed first in any
+-- The names to remove from a sorted set of times that has more than `most`, the earliest ones; at most `limit`. The times lie in the past:
+-- one ahead of this clock is of another clock, or another program has written it. Without such names those that came now would be the last
+-- ones. So names of more than a minute ahead are removed first, the latest first, while they are more than half of `most`; half may stay,
+-- because some are wanted, such as that of a dead letter that was given back with a delay. Then those ahead, the earliest first, while they
+-- leave less room than for all that `came`, or than an eighth of `most`. Those from `foreign` on, a score as text, are removed first in any
 -- case. Needs shared/names.lua.
 local function surplusOf(key, most, came, limit, now, foreign)
   local size = redis.pcall('ZCARD', key)

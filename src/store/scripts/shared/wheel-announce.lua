@@ -1,5 +1,5 @@
--- Announces a due time, or the time of a promotion, if the clients would transfer later. Buckets with a time before the next possible promotion do not count,
--- because another program can have written these at any time, and no client may transfer for them.
+-- Announces a due time, or the time of a promotion, if the clients would transfer later. Buckets with a time before the next possible
+-- promotion do not count, because another program can have written these at any time, and no client may transfer for them.
 local function announceWheel(timeouts, wheel, channel, at, horizon, now)
   local text = string.format('%.0f', at)
   -- both in any case: a key of another type fails here, before anything is written

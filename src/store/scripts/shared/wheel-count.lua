@@ -1,5 +1,6 @@
--- Counts at most 500 buckets from a rank on, fewer if names of other programs are large: the messages that are not cancelled, those of them whose minute has begun, and the rank to go on from, or nil.
--- The counts are approximate: cancelled messages of a bucket that is being promoted may have left the list already, and a cancelled message that was lost was not in it.
+-- Counts at most 500 buckets from a rank on, fewer if names of other programs are large: the messages that are not cancelled, those of them
+-- whose minute has begun, and the rank to go on from, or nil. The counts are approximate: cancelled messages of a bucket that is being
+-- promoted may have left the list already, and a cancelled message that was lost was not in it.
 local function countBuckets(wheel, from, now)
   local count, overdue, page = 0, 0, 500
   local minutes = namesOf(page, function(many, skipped) return redis.pcall('ZRANGE', wheel, from + skipped, from + skipped + many - 1) end)

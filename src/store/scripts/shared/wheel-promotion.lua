@@ -1,5 +1,5 @@
--- Returns the first bucket as {minute, time of its promotion}, an error about the key or "", and the number of removed members that were not minutes:
--- another program wrote them, of any size. If there may be more of them, the bucket is empty.
+-- Returns the first bucket as {minute, time of its promotion}, an error about the key or "", and the number of removed members that were
+-- not minutes: another program wrote them, of any size. If there may be more of them, the bucket is empty.
 local function firstBucket(wheel)
   local removed, bytes = 0, 0
   while true do
@@ -14,7 +14,8 @@ local function firstBucket(wheel)
   end
 end
 
--- Restores the buckets of some minutes, from `last` back. In nearly all cases one command shows that there are none: each is promoted within a second.
+-- Restores the buckets of some minutes, from `last` back. In nearly all cases one command shows that there are none: each is promoted
+-- within a second.
 local function restoreBack(wheel, last, count)
   local keys = {}
   for n = 1, count do keys[n] = wheelKey(wheel, string.format('wheel-%.0f', last + 1 - n)) end
@@ -23,8 +24,9 @@ local function restoreBack(wheel, last, count)
   for n = 1, count do restoreBucket(wheel, last + 1 - n) end
 end
 
--- Restores the buckets whose time has come: those of the last minutes, and a part of those of the last day, since no consumer may have looked in time.
--- The times of sweeps are jittered, so each looks at a random part: it finds half of such buckets within 22 looks, and 99 % within some 140.
+-- Restores the buckets whose time has come: those of the last minutes, and a part of those of the last day, since no consumer may have
+-- looked in time. The times of sweeps are jittered, so each looks at a random part: it finds half of such buckets within 22 looks, and 99 %
+-- within some 140.
 local RECENT_MINUTES, PARTS_OF_DAY, MINUTES_OF_PART = 5, 31, 47
 local function restoreLost(wheel, now)
   local last = math.floor((now + LEAD) / MINUTE)
@@ -41,10 +43,9 @@ local function waitsForGone(start, now)
 end
 
 -- Moves elements of a minute's bucket into the schedule, except cancelled ones, within `limits`. An entry that the schedule has already is
--- the same message, whose offer was sent twice: the later due time applies, as in its ticket. Elements that are not entries go there too; a transfer sets
--- them aside when they are due.
--- Returns the number of elements taken, whether the bucket is empty, the server's error about a key of another type, and whether the
--- bucket waits for its cancelled ids.
+-- the same message, whose offer was sent twice: the later due time applies, as in its ticket. Elements that are not entries go there too; a
+-- transfer sets them aside when they are due. Returns the number of elements taken, whether the bucket is empty, the server's error about a
+-- key of another type, and whether the bucket waits for its cancelled ids.
 local function promoteBucket(timeouts, wheel, minute, limits)
   local bucket, gone = wheelKey(wheel, 'wheel-' .. minute), wheelKey(wheel, 'gone-' .. minute)
   -- the size of elements is unknown before they are read: so two at first, as a transfer reads entries
@@ -99,10 +100,11 @@ local function promoteBucket(timeouts, wheel, minute, limits)
   return taken, isEmpty, problem
 end
 
--- Promotes the first bucket and, once it is empty, the next ones whose time has come: another program can have written any number of minutes without
--- a bucket, or with a small one, and later messages wait for each. At most 200 elements and buckets, 1 MiB, and half a millisecond.
--- Returns the number of elements and buckets done, the new first bucket, the server's error about a key, whether the first bucket is
--- blocked, whether there may be more buckets after members that are not minutes, and whether the first bucket waits for its cancelled ids.
+-- Promotes the first bucket and, once it is empty, the next ones whose time has come: another program can have written any number of
+-- minutes without a bucket, or with a small one, and later messages wait for each. At most 200 elements and buckets, 1 MiB, and half a
+-- millisecond. Returns the number of elements and buckets done, the new first bucket, the server's error about a key, whether the first
+-- bucket is blocked, whether there may be more buckets after members that are not minutes, and whether the first bucket waits for its
+-- cancelled ids.
 local function promoteBuckets(timeouts, wheel, bucket, reached, now)
   local began = elapsed()
   local limits = {now = now, elements = 200, bytes = 1048576, isOver = function() return not (elapsed() - began <= 500) end}

@@ -5,8 +5,8 @@ local function wheelKey(wheel, part)
   return 'redelayed:' .. part .. string.sub(wheel, 16)
 end
 
--- Appends elements to the bucket of a minute. Returns whether that was possible, and whether the bucket is new, so that the wheel lacks it. The expiry that another
--- program has set on an older one would delete these elements too, so it is removed.
+-- Appends elements to the bucket of a minute. Returns whether that was possible, and whether the bucket is new, so that the wheel lacks it.
+-- The expiry that another program has set on an older one would delete these elements too, so it is removed.
 local function appendToBucket(wheel, minute, elements)
   local bucket = wheelKey(wheel, 'wheel-' .. minute)
   local length = redis.pcall('RPUSH', bucket, unpack(elements))
@@ -21,7 +21,8 @@ local function promotionOf(minute)
   return minute * MINUTE - LEAD
 end
 
--- Puts the bucket of a minute into the wheel again, if there is one: another program, or an eviction, has removed its minute there. Returns whether there is one.
+-- Puts the bucket of a minute into the wheel again, if there is one: another program, or an eviction, has removed its minute there. Returns
+-- whether there is one.
 local function restoreBucket(wheel, minute)
   local name = string.format('%.0f', minute)
   local length = redis.pcall('LLEN', wheelKey(wheel, 'wheel-' .. name))
