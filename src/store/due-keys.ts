@@ -15,11 +15,16 @@ export function asideTimes(task: number, from: number, to: number): readonly [le
 }
 
 const NAMES = ['due0', 'due1', 'due2', 'due3', 'due4', 'due5', 'due6', 'due7', 'due8', 'due9', 'due10'] as const
+type DueName = (typeof NAMES)[number]
+type TargetDueName = `target${Capitalize<DueName>}`
 
 /** The keys of a queue's schedules by their names in scripts: one for each priority, and one for messages with a group. */
-export function dueKeysOf(due: readonly string[]): Record<(typeof NAMES)[number], string> {
-  return Object.fromEntries(NAMES.map((name, priority) => [name, due[priority]])) as Record<
-    (typeof NAMES)[number],
-    string
-  >
+export function dueKeysOf(due: readonly string[]): Record<DueName, string> {
+  return Object.fromEntries(NAMES.map((name, priority) => [name, due[priority]])) as Record<DueName, string>
+}
+
+/** The same of the queue to which messages move. */
+export function targetDueKeysOf(due: readonly string[]): Record<TargetDueName, string> {
+  const named = NAMES.map((name, priority) => [name.replace('d', 'targetD'), due[priority]])
+  return Object.fromEntries(named) as Record<TargetDueName, string>
 }

@@ -1,6 +1,7 @@
 import { ChangesBehindError, InternalError } from '../errors.js'
 import { PRIORITIES, reliableNameOfKey, type ReliableKeys } from '../keys.js'
 import { scriptTime, type Settings } from '../options.js'
+import { targetDueKeysOf } from './due-keys.js'
 import { partly } from './pages.js'
 import * as scripts from './reliable-scripts.js'
 import type { MoveReply } from './reliable-scripts.js'
@@ -108,7 +109,6 @@ export class ReliableMoveStore {
       targetDue: target.due[priority] ?? '',
       targetConfig: target.config,
       targetChanges: target.changes,
-      targetDue10: target.due[PRIORITIES] ?? '',
       targetGroupOrder: target.groupOrder,
       targetGroupTurns: target.groupTurns,
       targetGroupWakes: target.groupWakes,
@@ -116,7 +116,7 @@ export class ReliableMoveStore {
       targetInFlight: target.inFlight,
       targetDeliveries: target.deliveries,
       targetFailures: target.failures,
-      ...schedulesOf(target),
+      ...targetDueKeysOf(target.due),
     }
     const plain = { messages, deliveries, failures, due: due[priority] ?? '', config, changes, completed, completedAt }
     const keys = { ...plain, ...grouped, batches, batchesAt, ...targets }
@@ -133,14 +133,6 @@ export class ReliableMoveStore {
       return reply
     }
   }
-}
-
-/** The schedules of the target in which a message of the same id can be. */
-function schedulesOf({ due }: ReliableKeys) {
-  const [targetDue0 = '', targetDue1 = '', targetDue2 = '', targetDue3 = '', targetDue4 = ''] = due
-  const [targetDue5 = '', targetDue6 = '', targetDue7 = '', targetDue8 = '', targetDue9 = ''] = due.slice(5)
-  const low = { targetDue0, targetDue1, targetDue2, targetDue3, targetDue4 }
-  return { ...low, targetDue5, targetDue6, targetDue7, targetDue8, targetDue9 }
 }
 
 /** Moves messages in pages; yields the counts of each script, which can leave out the last ids if the messages are large. */

@@ -134,8 +134,10 @@ export class OneServer {
   /** Notes a connection that leads elsewhere, and warns as soon as servers are known to take turns. */
   #noteStray(runId: string): void {
     if (this.#turns.areOver) this.#forget()
-    const now = (this.#turns.strayedAt = this.#clock.now())
-    if (this.#truce.isOn || !this.#turns.note(runId, this.#runId ?? '') || now - this.#warnedAt < WARN_MS) return
+    this.#turns.stray()
+    if (this.#truce.isOn || !this.#turns.note(runId, this.#runId ?? '')) return
+    const now = this.#clock.now()
+    if (now - this.#warnedAt < WARN_MS) return
     this.#warnedAt = now
     this.#warn('the client keeps its connections at one of them')
   }

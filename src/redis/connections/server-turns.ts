@@ -13,11 +13,15 @@ export class ServerTurns {
   /** Those that have counted since the last change of the server: each counts once, however many connections lead there. */
   readonly #counted = new Set<string>()
   #evidence = 0
-  /** When a connection last led elsewhere. `OneServer` sets it, also during a truce. */
-  strayedAt = -Infinity
+  #strayedAt = -Infinity
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock
+  }
+
+  /** When a connection last led elsewhere. */
+  get strayedAt(): number {
+    return this.#strayedAt
   }
 
   /** Whether servers take turns. */
@@ -27,7 +31,12 @@ export class ServerTurns {
 
   /** Whether no connection has led elsewhere for so long that what was seen no longer counts. */
   get areOver(): boolean {
-    return this.#clock.now() - this.strayedAt > QUIET_MS
+    return this.#clock.now() - this.#strayedAt > QUIET_MS
+  }
+
+  /** A connection leads elsewhere. Unlike `note`, also during a truce. */
+  stray(): void {
+    this.#strayedAt = this.#clock.now()
   }
 
   /** Notes that a connection leads to another server than `current`. True for the observation that completes the evidence. */

@@ -52,3 +52,7 @@ export class TopicError extends RedelayedError {
     super(code, message, details)
   }
 }
+
+export function topicNotFound(name: string): TopicError {
+  return new TopicError('ERR_TOPIC_NOT_FOUND', `there is no topic ${JSON.stringify(name)}`)
+}

@@ -62,7 +62,7 @@ export class KnownTopics {
     const name = topicName(given)
     const known = this.#known.get(name)
     if (known !== undefined && performance.now() - known.checkedAt < FRESH_MS) return known
-    const opening = this.#opening.get(name) ?? this.look(name).finally(() => this.#opening.delete(name))
+    const opening = this.#opening.get(name) ?? this.read(name).finally(() => this.#opening.delete(name))
     this.#opening.set(name, opening)
     return opening.catch((thrown: unknown) => {
       // while Redis is away, the journal accepts messages of a known topic
@@ -72,7 +72,7 @@ export class KnownTopics {
   }
 
   /** The topic as the registry has it now. */
-  async look(given: string): Promise<KnownTopic | undefined> {
+  async read(given: string): Promise<KnownTopic | undefined> {
     const name = topicName(given)
     const record = await this.#params.registry.get(name)
     if (record !== null) return this.use(name, record)

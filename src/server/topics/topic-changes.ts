@@ -1,6 +1,6 @@
 import { pause } from '../pause.js'
 import type { DeletionPauses } from './deletion-pauses.js'
-import { TopicError } from './errors.js'
+import { TopicError, topicNotFound } from './errors.js'
 import type { AssertFresh, Exclusive } from './exclusive.js'
 import type { KnownTopic, KnownTopics } from './known-topics.js'
 import type { TopicRegistry } from './registry.js'
@@ -65,7 +65,7 @@ export class TopicChanges {
     given: Partial<TopicSettings>,
   ): Promise<{ isNew: boolean; topic: Topic; createdAt: number } | undefined> {
     const settings: TopicSettings = { ...TOPIC_DEFAULTS, ...given }
-    const known = await this.#known.look(name)
+    const known = await this.#known.read(name)
     if (known === undefined) {
       const { known: made, isNew } = await this.create(name, settings, true)
       return isNew ? { ...made, isNew } : undefined
@@ -90,7 +90,7 @@ export class TopicChanges {
     const change = (before: TopicSettings): TopicSettings | undefined =>
       only === undefined || before.endpoint === only ? { ...before, endpoint } : undefined
     const changed = await this.#change(name, change, false)
-    if (changed === undefined) throw notFound(name)
+    if (changed === undefined) throw topicNotFound(name)
   }
 
   /**
@@ -103,7 +103,7 @@ export class TopicChanges {
     removes: boolean,
   ): Promise<KnownTopic | undefined> {
     return this.#withLock(name, async (assertFresh) => {
-      const known = await this.#known.look(name)
+      const known = await this.#known.read(name)
       if (known === undefined) return undefined
       const settings = change(known.topic.settings)
       if (settings === undefined) return known
@@ -144,7 +144,7 @@ export class TopicChanges {
       // otherwise SQL would know the purged messages as open, and a restore would put them into a new topic of this name
       await topic.drain()
       assertFresh('unknown')
-      if (!(await this.#registry.remove(name))) throw notFound(name)
+      if (!(await this.#registry.remove(name))) throw topicNotFound(name)
     } catch (error) {
       // if Redis does not answer, or another request has the lock by now, `endPauses` ends the pause later
       if (isOwn) await this.#endOwnPause(name, assertFresh).catch(() => undefined)
@@ -190,7 +190,7 @@ export class TopicChanges {
     if (!(await this.#pauses.has(name))) return
     assertFresh()
     // a topic that was deleted after all stays paused: then instances that do not know that yet cannot push to its queue
-    const known = await this.#known.look(name)
+    const known = await this.#known.read(name)
     await known?.topic.resume('push')
     await this.#pauses.remove(name)
   }
@@ -204,7 +204,7 @@ export class TopicChanges {
     removes: boolean,
   ): Promise<{ readonly known: KnownTopic; readonly isNew: boolean }> {
     return this.#withLock(name, async () => {
-      const known = await this.#known.look(name)
+      const known = await this.#known.read(name)
       return known === undefined ? this.#make(name, settings, removes) : { known, isNew: false }
     })
   }
@@ -227,21 +227,17 @@ export class TopicChanges {
       this.#known.onChanged()
       return { known: made, isNew: true }
     }
-    const other = await this.#known.look(name)
-    if (other === undefined) throw notFound(name)
+    const other = await this.#known.read(name)
+    if (other === undefined) throw topicNotFound(name)
     await other.topic.configure({ enable: false, removes })
     return { known: other, isNew: false }
   }
 
   async #get(name: string): Promise<KnownTopic> {
-    const known = await this.#known.look(name)
-    if (known === undefined) throw notFound(name)
+    const known = await this.#known.read(name)
+    if (known === undefined) throw topicNotFound(name)
     return known
   }
-}
-
-export function notFound(name: string): TopicError {
-  return new TopicError('ERR_TOPIC_NOT_FOUND', `there is no topic ${JSON.stringify(name)}`)
 }
 
 /** Checks also for messages that the journal has accepted and Redis does not have yet. */

@@ -18,7 +18,7 @@ export interface TopicFollowerParams {
   /** The topics that this instance has open. */
   readonly known: () => readonly Topic[]
   /** Opens a topic, or forgets one that is gone. */
-  readonly look: (name: string) => Promise<unknown>
+  readonly read: (name: string) => Promise<unknown>
   readonly configureAgain: (name: string) => Promise<void>
   readonly maxTopics: number
   readonly attachingMs?: number | undefined
@@ -72,7 +72,7 @@ export class TopicFollower {
   }
 
   async #follow(): Promise<void> {
-    const { list, known, look, maxTopics } = this.#params
+    const { list, known, read, maxTopics } = this.#params
     const names = new Set(await list())
     const open = new Set(known().map(({ name }) => name))
     // a Redis that has lost its data lists no topics, but the journal still has them
@@ -84,7 +84,7 @@ export class TopicFollower {
     const gone = [...open].filter((name) => !names.has(name)).values()
     // reads each topic anew: attaching many takes a while, and settings can change meanwhile
     const lookAtEach = async (): Promise<void> => {
-      for (const some of [left, gone]) for (const name of some) if (!this.#isStopped) await look(name)
+      for (const some of [left, gone]) for (const name of some) if (!this.#isStopped) await read(name)
     }
     await Promise.all(Array.from({ length: ATTACHED_AT_ONCE }, lookAtEach))
   }

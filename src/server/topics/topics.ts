@@ -5,6 +5,7 @@ import { JOURNAL_GROUP } from '../journal/attached-queue.js'
 import { QueueClock } from '../journal/queue-clock.js'
 import { SharedRun } from '../journal/shared-run.js'
 import { DeletionPauses, type DeletionCommands } from './deletion-pauses.js'
+import { topicNotFound } from './errors.js'
 import { Exclusive, type LockCommands } from './exclusive.js'
 import { Idempotency, type IdempotencyOptions } from './idempotency.js'
 import { Leases } from './leases.js'
@@ -12,7 +13,7 @@ import { KnownTopics, type KnownTopic, type NamedTopic, type TopicQueues } from 
 import { Pusher } from './pusher.js'
 import { TopicRegistry } from './registry.js'
 import type { Topic } from './topic.js'
-import { notFound, TopicChanges } from './topic-changes.js'
+import { TopicChanges } from './topic-changes.js'
 import { TopicFollower } from './topic-follower.js'
 import type { Tracing } from './tracing.js'
 import { TOPIC_DEFAULTS, type TopicSettings } from './topic-settings.js'
@@ -77,7 +78,7 @@ export class Topics {
     )
     this.pusher = new Pusher({
       open: (name) => this.open(name, { create: true }),
-      isThere: async (name) => (await this.#known.look(name)) !== undefined,
+      isThere: async (name) => (await this.#known.read(name)) !== undefined,
       idempotency: this.#idempotency,
       clock: this.#clock,
       drawId: options.drawId ?? (() => drawId()),
@@ -108,7 +109,7 @@ export class Topics {
       list: async () => (await this.list({ fresh: true })).map(({ name }) => name),
       registryQueue: this.#registry.queueName,
       known: () => this.#known.used,
-      look: (name) => this.#known.look(name),
+      read: (name) => this.#known.read(name),
       configureAgain: (name) => this.#configureAgain(name),
       maxTopics: this.#options.maxTopics,
       attachingMs: this.#options.attachingMs,
@@ -118,7 +119,7 @@ export class Topics {
 
   /** Configures the queues with the settings of the registry: this instance's may be old. */
   async #configureAgain(name: string): Promise<void> {
-    const known = await this.#known.look(name)
+    const known = await this.#known.read(name)
     await known?.topic.configure({ enable: false, removes: false })
   }
 
@@ -184,7 +185,7 @@ export class Topics {
   async open(name: string, { create = false }: { readonly create?: boolean } = {}): Promise<Topic> {
     const known = await this.#known.find(name)
     if (known !== undefined) return known.topic
-    if (!create || !this.#options.createTopics) throw notFound(name)
+    if (!create || !this.#options.createTopics) throw topicNotFound(name)
     // takes the lock once, however many messages come for a new topic
     const making =
       this.#making.get(name) ??
@@ -199,8 +200,8 @@ export class Topics {
   }
 
   async get(name: string): Promise<{ readonly topic: Topic; readonly createdAt: number }> {
-    const known = await this.#known.look(name)
-    if (known === undefined) throw notFound(name)
+    const known = await this.#known.read(name)
+    if (known === undefined) throw topicNotFound(name)
     return known
   }
 
