@@ -1,4 +1,4 @@
-/** The pause after a failure is this multiple of the time that a call waited for the error: a loop of calls waits a quarter of its time. */
+/** The pause after a failure, as a multiple of the time that a call waited for it: a loop of calls waits at most a quarter of its time. */
 const PAUSE_FACTOR = 3
 const LEAST_PAUSE_MS = 100
 const MOST_PAUSE_MS = 30_000

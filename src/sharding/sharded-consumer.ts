@@ -20,6 +20,8 @@ const HEAD_START_MS = 5
 /** The most shards that may keep one `drain` waiting for an error, and the least time that counts as waiting. */
 const MOST_SLOW_FAILURES = 2
 const SLOW_FAILURE_MS = 500
+/** The least time between two reports of shards that failed again while others had elements. */
+const REPORT_MS = 5_000
 /** The most elements that a wait at one shard may ask for. */
 const MAX_SHARE = 10_000
 
@@ -87,6 +89,8 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   readonly #retry: DeadlineTimer
   readonly #headStart: DeadlineTimer
   readonly #failing: FailingShards
+  /** When a failing shard may be reported again. */
+  #reportAt = -Infinity
   readonly #surplus: Surplus<Shard<E>, E>
   /** Shards whose elements were put back: they are served first, or a slow consumer would only ever see the fastest shard. */
   readonly #owed = new Set<Shard<E>>()
@@ -187,14 +191,19 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
       } catch (thrown) {
         const now = this.#clock.now()
         const error = toError(thrown)
-        if (this.#failing.has(shard.index)) repeated = { shard: shard.index, error }
+        if (this.#failing.has(shard.index) && !isOfShutdown(error)) repeated = { shard: shard.index, error }
         this.#failing.add(shard.index, now, now - askedAt)
         failure ??= error
-        if (thrown instanceof ConnectionError && now - askedAt >= SLOW_FAILURE_MS) slowFailures++
+        const isSlow = thrown instanceof ConnectionError && now - askedAt >= SLOW_FAILURE_MS
+        if (isSlow && elements.length > 0) break // it has held them for long enough
+        if (isSlow) slowFailures++
       }
     }
     if (elements.length === 0 && failure !== undefined) throw failure
-    if (repeated !== undefined) this.#params.onFailure(repeated.shard, repeated.error) // the caller does not learn of it
+    if (repeated !== undefined && this.#clock.now() >= this.#reportAt) {
+      this.#reportAt = this.#clock.now() + REPORT_MS
+      this.#params.onFailure(repeated.shard, repeated.error) // the caller does not learn of it
+    }
     return elements
   }
 
@@ -375,15 +384,17 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   /**
-   * All shards in the order of `#rotation`, but the failing one that has its turn is the first. The other failing ones are left out when
-   * the call has elements: it could hold these longer than their visibility timeouts.
+   * All shards in the order of `#rotation`, but the failing one that has its turn is the first. Failing ones are left out when the call has
+   * elements: it could hold these longer than their visibility timeouts.
    */
   *#turns(hasElements: () => boolean): Generator<Shard<E>, void> {
     const idle = this.#shards.filter(({ returning }) => returning === undefined)
     let first: Shard<E> | undefined
-    for (const shard of this.#failing.probe(this.#clock.now(), idle)) {
-      first = shard
-      yield shard
+    if (!hasElements()) {
+      for (const shard of this.#failing.probe(this.#clock.now(), idle)) {
+        first = shard
+        yield shard
+      }
     }
     for (const shard of this.#rotation())
       if (shard !== first && !(hasElements() && this.#failing.has(shard.index))) yield shard

@@ -232,6 +232,15 @@ describe('batches of the reliable queue', () => {
     expect(await rig.redis.hget(queue.keys.batches, 'bb')).to.equal(counts('f', { removed: 1, finished: BUSY_LOOK }))
   })
 
+  it('a queue without messages whose claims have not ended finishes no batch', async () => {
+    const queue = await rig.queue({ ...closedWith([held]), messages: [] })
+    await rig.redis.hdel(queue.keys.batches, 'mx')
+    await rig.redis.hset(queue.keys.batches, Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`b${n}`, '-'])))
+    await rig.redis.zadd(queue.keys.inFlight, NOW + 1_000_000_000, '0y')
+    for (let polls = 0; polls < 8; polls++) await poll(queue, { nowMs: LOOK })
+    expect(String(await rig.redis.hget(queue.keys.batches, 'bb'))).to.match(/^c,/)
+  })
+
   it('one poll counts out 32 deleted messages at most, and the next look is at most 0.35 s later', async () => {
     const ids = Array.from({ length: 500 }, (_, n) => ({ id: `x${n}` }))
     const queue = await rig.queue({ ...closedWith(ids), messages: [], due: {} })

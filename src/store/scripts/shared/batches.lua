@@ -1,7 +1,7 @@
 -- Batches: how many messages of one name the queue has, and how the others have ended. All data is in one hash, so that a key of another
 -- type affects all or nothing: "m" and an id -> the batch of a message; "b" and a batch ->
--- "<state>,<pending>,<completed>,<dead>,<expired>,<removed>,<opened>,<closed>, <finished>", the last three in epoch ms; "l" and a batch ->
--- its last message until that is added, "<priority>,<time to live in ms>,<delivery limit>, <bytes of headers>,<bytes of id>\n", id,
+-- "<state>,<pending>,<completed>,<dead>,<expired>,<removed>,<opened>,<closed>,<finished>", the last three in epoch ms; "l" and a batch ->
+-- its last message until that is added, "<priority>,<time to live in ms>,<delivery limit>,<bytes of headers>,<bytes of id>\n", id,
 -- headers, payload. The states are "o" for open, "c" for closed, "f" for finished: then the batch is in `at`, by when, until it is
 -- forgotten. "n" -> the number of unfinished batches, if there are any.
 local LONGEST_BATCH, LONGEST_COUNTS = 255, 160
