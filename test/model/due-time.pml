@@ -44,7 +44,7 @@
 #define SPREAD 1       /* @src scheduler/due-machine.ts MAX_SPREAD_MS */
 #define LEASE 4        /* @src store/lease.ts LEASE_MS */
 #define SOON 4         /* @src store/lease.ts SUBSCRIBERS_PER_LEASE_MS: a hundred clients */
-#define BACKOFF_TIME 5 /* @src scheduler/due-machine.ts BACKOFF */
+#define BACKOFF_TIME 5 /* @src timing/backoff.ts AFTER_FAILURE */
 #define SWEEP 8        /* @src options.ts sweepInterval, the longest with its jitter; @src scheduler/sweeper.ts Sweeper */
 #define TIMEOUT 2    /* a command without an answer fails after at most so long */
 #define HELD_UP 3    /* a fault delays what it holds up by at most so long */

@@ -116,7 +116,7 @@ inline moveDue(i, one) {
 #define allListed entry[0] == LISTED && entry[1] == LISTED && entry[2] == LISTED
 #endif
 
-/* @src store/scripts/transfer.lua leaseUntil */
+/* @src store/scripts/transfer/lead.lua endsAt */
 inline transfer(i, one) {
   c[i].requestLate = c[i].netAge > 0;
   c[i].ranAt = now;
