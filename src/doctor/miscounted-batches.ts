@@ -1,5 +1,5 @@
 import type { ReliableKeys } from '../keys.js'
-import { asArray, asBytes, asText } from '../store/replies.js'
+import { asArray, asBytes, asInteger, asText } from '../store/replies.js'
 import type { Sender } from '../store/sender.js'
 import { Pace } from './pace.js'
 
@@ -30,6 +30,7 @@ const [BATCH_BYTES, COUNTS_BYTES] = [255, 160]
 const COUNTS_OF_UNFINISHED = /^[oc],(\d{1,16})(,\d{1,16}){4},\d*,\d*,\d*$/
 
 export async function miscountedBatches(sender: Sender, keys: ReliableKeys): Promise<readonly MiscountedBatch[]> {
+  if (asInteger(await sender.call('HLEN', [keys.batches], { resend: 'reads' })) > MOST_FIELDS) return []
   const first = await fieldsOf(sender, keys)
   if (first === null || miscountedIn(first).length === 0) return []
   // Another client can add or end messages between two commands. Each of these changes the counts, and none changes them back. So the

@@ -2,6 +2,8 @@
 const PAUSE_FACTOR = 3
 const LEAST_PAUSE_MS = 100
 const MOST_PAUSE_MS = 30_000
+/** The least time between two reports of one shard. */
+const REPORT_MS = 5_000
 /** A failure is slow if a call waited this long for it; `commandTimeout` is no shorter. */
 const SLOW_MS = 100
 
@@ -20,6 +22,8 @@ export class FailingShards {
   /** When the pause of all slow shards ends. They share it, so that many of them together cost no more than one. */
   #slowDueAt = -Infinity
   #isProbed = false
+  /** When an error of a shard may be reported again. */
+  readonly #reportAt = new Map<number, number>()
 
   has(shard: number): boolean {
     return this.#shards.has(shard)
@@ -37,13 +41,30 @@ export class FailingShards {
     this.#shards.delete(shard)
   }
 
+  /** Whether the pause of a failing shard has not ended. */
+  isPaused(shard: number, now: number): boolean {
+    const failing = this.#shards.get(shard)
+    return failing !== undefined && this.#isInPause(failing, now)
+  }
+
+  #isInPause({ dueAt, isSlow }: Failing, now: number): boolean {
+    return dueAt > now || (isSlow && this.#slowDueAt > now)
+  }
+
+  /** Whether an error of this shard may be reported now. */
+  mayReport(shard: number, now: number): boolean {
+    if (now < (this.#reportAt.get(shard) ?? -Infinity)) return false
+    this.#reportAt.set(shard, now + REPORT_MS)
+    return true
+  }
+
   /** The one of `shards` that is asked before all others now, if any: the one that has been due longest. */
   takeTurn<S extends { readonly index: number }>(now: number, shards: readonly S[]): S | undefined {
     if (this.#isProbed) return undefined
     let first: { readonly shard: S; readonly failing: Failing } | undefined
     for (const shard of shards) {
       const failing = this.#shards.get(shard.index)
-      if (failing === undefined || failing.dueAt > now || (failing.isSlow && this.#slowDueAt > now)) continue
+      if (failing === undefined || this.#isInPause(failing, now)) continue
       if (first === undefined || failing.dueAt < first.failing.dueAt) first = { shard, failing }
     }
     if (first !== undefined) first.failing.dueAt = now + LEAST_PAUSE_MS

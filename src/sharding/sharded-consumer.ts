@@ -20,14 +20,12 @@ const HEAD_START_MS = 5
 /** The most shards that may keep one `drain` waiting for an error, and the least time that counts as waiting. */
 const MOST_SLOW_FAILURES = 2
 const SLOW_FAILURE_MS = 500
-/** The least time between two reports of shards that failed again while others had elements. */
-const REPORT_MS = 5_000
 /** The most elements that a wait at one shard may ask for. */
 const MAX_SHARE = 10_000
 
 export interface ShardedConsumerParams<E> {
   readonly sources: readonly ShardSource<E>[]
-  /** The failing shards, where they outlast this consumer. */
+  /** Shared by several consumers of the same shards, so that a new one knows which shards have failed. */
   readonly failing?: FailingShards
   /** The client's buffers; this consumer is among them while it waits or holds elements. */
   readonly buffers: Pick<Set<PrefetchBuffer>, 'add' | 'delete'>
@@ -48,6 +46,8 @@ export interface ShardedConsumerParams<E> {
    * back. Default false: at all shards.
    */
   readonly asksOneFirst?: boolean
+  /** The elements are claims, whose visibility can end: a call that has some waits for no failing shard. */
+  readonly areClaims?: boolean
   /**
    * The bytes of an element; without it, limits in bytes have no effect. A method, so that a consumer of one element type is assignable to
    * one of `unknown`.
@@ -89,8 +89,6 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   readonly #retry: DeadlineTimer
   readonly #headStart: DeadlineTimer
   readonly #failing: FailingShards
-  /** When a failing shard may be reported again. */
-  #reportAt = -Infinity
   readonly #surplus: Surplus<Shard<E>, E>
   /** Shards whose elements were put back: they are served first, or a slow consumer would only ever see the fastest shard. */
   readonly #owed = new Set<Shard<E>>()
@@ -176,9 +174,10 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
     const elements = this.#takeSurplus(max, maxBytes)
     if (elements.length >= max || this.#bytesOf(elements) >= maxBytes) return elements
     let failure: Error | undefined
-    let repeated: { readonly shard: number; readonly error: Error } | undefined
+    const repeated: { readonly shard: number; readonly error: Error }[] = []
     let slowFailures = 0
-    for (const shard of this.#turns(() => elements.length > 0)) {
+    const holdsClaims = (): boolean => this.#params.areClaims === true && elements.length > 0
+    for (const shard of this.#turns(holdsClaims)) {
       await shard.returning
       elements.push(...this.#takeSurplus(max - elements.length, maxBytes - this.#bytesOf(elements))) // elements that could not be put back
       const left = maxBytes - this.#bytesOf(elements)
@@ -191,19 +190,18 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
       } catch (thrown) {
         const now = this.#clock.now()
         const error = toError(thrown)
-        if (this.#failing.has(shard.index) && !isOfShutdown(error)) repeated = { shard: shard.index, error }
+        if (this.#failing.has(shard.index) && !isOfShutdown(error)) repeated.push({ shard: shard.index, error })
         this.#failing.add(shard.index, now, now - askedAt)
         failure ??= error
         const isSlow = thrown instanceof ConnectionError && now - askedAt >= SLOW_FAILURE_MS
-        if (isSlow && elements.length > 0) break // it has held them for long enough
+        if (isSlow && holdsClaims()) break // for long enough
         if (isSlow) slowFailures++
       }
     }
     if (elements.length === 0 && failure !== undefined) throw failure
-    if (repeated !== undefined && this.#clock.now() >= this.#reportAt) {
-      this.#reportAt = this.#clock.now() + REPORT_MS
-      this.#params.onFailure(repeated.shard, repeated.error) // the caller does not learn of it
-    }
+    for (const { shard, error } of repeated)
+      // of which the caller learns nothing
+      if (this.#failing.mayReport(shard, this.#clock.now())) this.#params.onFailure(shard, error)
     return elements
   }
 
@@ -384,20 +382,20 @@ export class ShardedConsumer<E> implements PrefetchBuffer {
   }
 
   /**
-   * All shards in the order of `#rotation`, but the failing one that has its turn is the first. Failing ones are left out when the call has
-   * elements: it could hold these longer than their visibility timeouts.
+   * All shards in the order of `#rotation`, but the failing one that has its turn is the first. A call that holds claims leaves out those
+   * whose pause has not ended: it could hold the claims longer than their visibility timeouts.
    */
-  *#turns(hasElements: () => boolean): Generator<Shard<E>, void> {
+  *#turns(holdsClaims: () => boolean): Generator<Shard<E>, void> {
     const idle = this.#shards.filter(({ returning }) => returning === undefined)
     let first: Shard<E> | undefined
-    if (!hasElements()) {
+    if (!holdsClaims()) {
       for (const shard of this.#failing.probe(this.#clock.now(), idle)) {
         first = shard
         yield shard
       }
     }
     for (const shard of this.#rotation())
-      if (shard !== first && !(hasElements() && this.#failing.has(shard.index))) yield shard
+      if (shard !== first && !(holdsClaims() && this.#failing.isPaused(shard.index, this.#clock.now()))) yield shard
   }
 
   /** All shards, each first in its turn; failing or busy shards come last, so that they do not delay the others. */

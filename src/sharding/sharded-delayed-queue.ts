@@ -197,8 +197,7 @@ export class ShardedDelayedQueue<T = unknown> {
   }
 
   /**
-   * Takes up to `max` elements without waiting, shard by shard. Without `max`, all that the shards have. It
-   * asks shards that failed only when the others have nothing, and now and then one of them first.
+   * Takes up to `max` elements without waiting, shard by shard. Without `max`, all that the shards have.
    *
    * @throws InvalidArgumentError `ERR_INVALID_ARGUMENT`: an argument is not as described; nothing was sent
    * @throws ShutdownError `ERR_SHUTDOWN`: the client was shut down, before or during the wait

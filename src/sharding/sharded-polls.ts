@@ -5,7 +5,7 @@ import { howToPoll, type PollManyOptions } from '../reliable/claims.js'
 import type { ReliableMessage } from '../reliable/message.js'
 import type { Poller } from '../reliable/poller.js'
 import type { QueueRegistry } from '../scheduler/queue-registry.js'
-import { systemClock } from '../timing/clock.js'
+import { systemClock, type Clock } from '../timing/clock.js'
 import { FailingShards } from './failing-shards.js'
 import { FirstConnection } from './first-connection.js'
 import { reliableSource, type HowToClaim } from './reliable-source.js'
@@ -23,6 +23,7 @@ export class ShardedPolls<T> {
   readonly #consumers = new Map<string, ShardedConsumer<ReliableMessage<T>>>()
   /** All consumers share it, because a new one must not ask a silent shard first again. */
   readonly #failing = new FailingShards()
+  readonly #clock: Clock
   readonly #connection: FirstConnection
 
   constructor(
@@ -31,13 +32,15 @@ export class ShardedPolls<T> {
       readonly shards: ReliableShards<T>
       readonly answers: ShardAnswers<T>
       readonly polls: Pick<QueueRegistry<Poller>, 'isClosed'>
+      readonly clock?: Clock
     },
   ) {
     this.#handle = handle
     this.#shards = parts.shards
     this.#answers = parts.answers
     this.#polls = parts.polls
-    this.#connection = new FirstConnection(handle.context.commands, systemClock)
+    this.#clock = parts.clock ?? systemClock
+    this.#connection = new FirstConnection(handle.context.commands, this.#clock)
   }
 
   /** `beforehand`: some of the messages are not handled at once. */
@@ -90,9 +93,10 @@ export class ShardedPolls<T> {
       sources: this.#shards.queues.map((queue) => reliableSource(queue, how)),
       failing: this.#failing,
       buffers,
-      clock: systemClock,
+      clock: this.#clock,
       random: Math.random,
       asksOneFirst: true,
+      areClaims: true,
       bytesOf: ({ storedBytes }) => storedBytes,
       closedError: () => this.#handle.withQueueName(new ShutdownError('the client was shut down')),
       isShutDown: () => this.#polls.isClosed,

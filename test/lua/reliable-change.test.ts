@@ -389,6 +389,16 @@ describe('reliable-reschedule.lua', () => {
     expect(await rig.redis.hgetall(queue.keys.messages)).to.deep.equal(before)
   })
 
+  it('changes nothing while the deliveries are of another type', async () => {
+    const queue = await rig.queue(having([{ ...fresh, expires: NOW + 600 }]))
+    await rig.redis.set(queue.keys.deliveries, 'of another type')
+    const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), when: '0', priority: -1 }
+    const thrown = await run(rig.sender, reschedule, queue.keys, args).catch((error: unknown) => error)
+    expect(thrown).to.have.property('code', 'ERR_WRONG_TYPE')
+    expect(await rig.redis.zscore(queue.keys.due4, 'x')).to.equal(String(fresh.at))
+    expect(await queue.published()).to.deep.equal([])
+  })
+
   it('changes nothing when the announcement is refused', async () => {
     const queue = await rig.queue(having([x]))
     const args = { channel: queue.channel, client: 'me', nowMs: NOW, id: raw('x'), when: '0', priority: 2 }

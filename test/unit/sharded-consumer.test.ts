@@ -78,8 +78,15 @@ class FakeShard implements ShardSource<string> {
 const refused = new ConnectionError('refused', 'not-applied')
 const cut = new ConnectionError('cut', 'unknown')
 
-function setUp(count: number, more: { asksOneFirst?: boolean; failing?: FailingShards; bytesOf?: () => number } = {}) {
-  const clock = new FakeClock()
+interface More {
+  readonly asksOneFirst?: boolean
+  readonly areClaims?: boolean
+  readonly failing?: FailingShards
+  readonly bytesOf?: () => number
+  readonly clock?: FakeClock
+}
+
+function setUp(count: number, { clock = new FakeClock(), ...more }: More = {}) {
   const shards = Array.from({ length: count }, () => new FakeShard())
   const buffers = new Set<PrefetchBuffer>()
   const failures: [number, string][] = []
@@ -450,8 +457,8 @@ describe('the consumer of a sharded queue', () => {
       })
     }
 
-    it('a read of the lists that found something waits for no shard that failed, and reports one that failed again', async () => {
-      const all = setUp(3)
+    it('a call that holds claims waits for no failing shard in its pause, and reports one that failed again', async () => {
+      const all = setUp(3, { areClaims: true })
       const { shards, consumer, clock, failures } = all
       failOnce(all, [0, 1], 2_000)
       for (let call = 0; call < 2; call++) await consumer.drain(1).catch(() => undefined)
@@ -469,6 +476,30 @@ describe('the consumer of a sharded queue', () => {
       expect(await consumer.drain(5)).to.deep.equal(['a', 'b', 'c'])
       expect(asked, 'only the one that had its turn').to.equal(1)
       expect(failures).to.have.length(before + 1)
+    })
+
+    for (const areClaims of [false, true])
+      it(`one call gets the elements of all shards that work again, ${areClaims ? 'of claims' : 'of lists'}`, async () => {
+        const all = setUp(4, { areClaims })
+        failOnce(all, [1, 2], 2_000)
+        for (let call = 0; call < 4; call++) await all.consumer.drain(1).catch(() => undefined)
+        await all.clock.advance(3_600_000)
+        expect(new Set(await all.consumer.drain(Infinity))).to.have.all.keys('0', '1', '2', '3')
+      })
+
+    it('an error of a shard is reported once in five seconds, also by consumers that share the failing shards', async () => {
+      const failing = new FailingShards()
+      const reports: number[] = []
+      const clock = new FakeClock()
+      for (let at = 0; at < 6_000; at += 150) {
+        const { consumer, shards, failures } = setUp(2, { failing, clock })
+        shards[0]!.drain = () => Promise.reject(new Error('of another type'))
+        shards[1]!.list = ['a']
+        expect(await consumer.drain(1)).to.deep.equal(['a'])
+        reports.push(...failures.map(([shard]) => shard))
+        await clock.advance(150)
+      }
+      expect(reports).to.deep.equal([0, 0])
     })
 
     it('one read of the lists at a time asks a silent shard first', async () => {
@@ -531,7 +562,7 @@ describe('the consumer of a sharded queue', () => {
       expect(shards.map(({ waits }) => waits)).to.deep.equal([[], [1], []])
     })
 
-    it('a call that kept elements fill takes no turn of a failing shard', async () => {
+    it('a call probes no failing shard when the kept elements are enough for it', async () => {
       const all = setUp(3, { bytesOf: () => 1 })
       const { shards, consumer, take, clock } = all
       failOnce(all, [], 0)

@@ -5,7 +5,7 @@ export const QUIET_MS = 60_000
 /** The number of observations that show that several servers take turns. A single failover causes one at most. */
 const ENOUGH = 2
 
-/** The evidence that an address leads to several servers in turns: a server that comes back after it was left, and each one beyond two. */
+/** The evidence of several servers behind an address: a connection leads back to a server that the client has left, or to a third one. */
 export class ServerTurns {
   readonly #clock: Pick<Clock, 'now'>
   /** The servers to which connections led in the last minute while the client had connections to another server. */

@@ -43,6 +43,7 @@ if delay < 0 then
   -- an id of 8 or 16 bytes, with its length before it, or one of the old format is in the order list
   local isInOrder = #prefix == 8 or #prefix == 9 or #prefix == 17
   local second = secondDue()
+  redis.call('ZREM', timeouts, '-') -- changes nothing, but fails here without the right
   if isInOrder then redis.call('LREM', order, 1, entry) end
   redis.call('ZREM', timeouts, entry)
   if second then redis.pcall('PUBLISH', ARGV.channel, second) end
@@ -53,9 +54,10 @@ local now = milliseconds(ARGV.nowMs)
 local newDue = now + delay
 if newDue > 9007199254740991 then return -2 end
 local newDueText, oldest = string.format('%.0f', newDue), oldestDue(now, newDue)
--- Others that are due no later, of those that are due at `oldest` or later: if there are any, clients wait no longer than for these.
+-- Counts the other messages that are due between `oldest` and the new due time: if there are any, clients already wake up in time.
 local isOwn = tonumber(due) >= oldest and tonumber(due) <= newDue
-redis.call('ZADD', timeouts, 'XX', due, entry) -- changes nothing, but needs the right and the memory: followers would wait for the later time
+-- Changes no score. Fails here without the right or the memory: otherwise followers would wait for a later time that was not stored.
+redis.call('ZADD', timeouts, 'XX', due, entry)
 local others = redis.call('ZCOUNT', timeouts, oldest, newDueText) - (isOwn and 1 or 0)
 local announced = others == 0 and newDueText or secondDue()
 if announced then redis.call('PUBLISH', ARGV.channel, announced) end

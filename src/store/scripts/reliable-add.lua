@@ -297,11 +297,12 @@ local function add(id, record, detail, body)
   local priority = detail.priority
   if isThere and existing == 'postpone' then
     if not priorityNow or (taken and visibleNow > now) then return leave(0) end
+    local isDelivered = redis.call('HEXISTS', deliveries, id) == 1
     local expires -- as in reliable-reschedule.lua
     local isLater = detail.visible >= visibleNow
-    if isLater then expires = shiftExpiry(messages, deliveries, id, visibleNow, detail.visible, detail.expires) end
+    if isLater then expires = shiftExpiry(messages, isDelivered, id, visibleNow, detail.visible, detail.expires) end
     changeSchedule(priorityNow, taken, record, id, priorityNow, detail.visible, record)
-    if not isLater then expires = shiftExpiry(messages, deliveries, id, visibleNow, detail.visible, detail.expires) end
+    if not isLater then expires = shiftExpiry(messages, isDelivered, id, visibleNow, detail.visible, detail.expires) end
     if log then noteChange(log, changeHead('r', nil, detail.score, priorityNow == GROUPED and 0 or priorityNow), id, expires) end
     return 3
   end

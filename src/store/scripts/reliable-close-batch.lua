@@ -1,6 +1,6 @@
 -- Close a batch, so that no message can be added to it any more. It finishes when all of its messages have ended, now if they have already;
--- then its last message is added. A closed batch stays unchanged, unless it counts messages although no batch has any: then these count as
--- removed.
+-- then its last message is added. A closed batch stays unchanged. But if
+-- it has pending messages although no batch has a message, the script counts these as removed.
 --
 -- KEYS[1] messages   hash    id -> record
 -- KEYS[2] config     hash    the queue's settings

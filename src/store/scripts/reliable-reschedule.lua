@@ -70,10 +70,11 @@ elseif when ~= '' then
   visible = now + tonumber(when)
 end
 if visible > 9007199254740991 then return '-3' end
+local isDelivered = redis.call('HEXISTS', KEYS.deliveries, id) == 1 -- before any change: a key of another type fails here
 announce({inFlight, KEYS.groupWakes, unpack(due, 1, 10)}, ticks, ARGV.channel, visible, now)
 -- The later expiry before the move, the earlier one after it: after an error in between the message does not expire too early.
 local expires
-if visible >= before then expires = shiftExpiry(messages, KEYS.deliveries, id, before, visible) end
+if visible >= before then expires = shiftExpiry(messages, isDelivered, id, before, visible) end
 local to = tonumber(ARGV.priority)
 if to < 0 or priority == GROUPED then to = priority end
 local group = priority == GROUPED and groupOf(messages, id)
@@ -92,7 +93,7 @@ elseif to ~= priority then
   redis.call('ZREM', due[priority + 1], id)
 end
 end
-if visible < before then expires = shiftExpiry(messages, KEYS.deliveries, id, before, visible) end
+if visible < before then expires = shiftExpiry(messages, isDelivered, id, before, visible) end
 if log then
   noteChange(log, changeHead('r', nil, string.format('%.0f', visible), to == GROUPED and 0 or to), id, expires)
   writeChanges(log, KEYS.changes, KEYS.config, ARGV.client)

@@ -35,8 +35,8 @@ local number, horizon = math.floor(tonumber(due) / MINUTE), horizonOf(wheel, now
 local minute = string.format('%.0f', number)
 local gone = wheelKey(wheel, 'gone-' .. minute)
 
--- An error between the writes would leave the message twice, or lose it. So first comes what leaves everything as it was if it fails,
--- until nothing more can fail.
+-- An error between the writes would leave the message twice, or lose it. So the script first runs each command that can fail, in a form
+-- that changes nothing.
 local isNear = newMinute <= horizon
 local function prepare(entry)
   announceWheel(timeouts, wheel, ARGV.channel, isNear and newDue or promotionOf(newMinute), horizon, now)

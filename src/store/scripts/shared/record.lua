@@ -19,14 +19,14 @@ local function writeMeta(expires, limit, headers, group)
   return string.char(#meta) .. meta .. (group or '')
 end
 
--- Moves the expiry of a message as much as its visibility, from `before` to `visible`; between two attempts only later, because the time to
--- live has begun. A message that would have become visible only after its expiry, such as after a long delay of a negative acknowledgement,
--- keeps its expiry, or gets `least` if that is later. Returns when it expires, if ever.
-local function shiftExpiry(messages, deliveries, id, before, visible, least)
+-- Moves the expiry of a message as much as its visibility, from `before` to `visible`. After the first delivery (`isDelivered`) it never
+-- moves earlier, because the time to live already runs. A message that would have become visible only after its expiry, such as after a
+-- long delay of a negative acknowledgement, keeps its expiry, or gets `least` if that is later. Returns when it expires, if ever.
+local function shiftExpiry(messages, isDelivered, id, before, visible, least)
   local record = redis.call('HGET', messages, id)
   local expires, limit, headers, rest, group = readMeta(record or '\0')
   if expires then
-    local later = redis.call('HEXISTS', deliveries, id) == 1 and math.max(visible - before, 0) or visible - before
+    local later = isDelivered and math.max(visible - before, 0) or visible - before
     local shifted = before < expires and math.min(expires + later, 9007199254740991) or math.max(expires, least or 0)
     redis.call('HSET', messages, id, writeMeta(shifted, limit, headers, group) .. string.sub(record, rest))
     return string.format('%.0f', shifted)
